@@ -22,7 +22,7 @@ from django_rtq.console.inspector.clients.client_states import ClientInQueue
 from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.members import recent_in
+from django_rtq.console.inspector.members import forget_workflows, recent_in, stop_workflows, workflows_of
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Sweep
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
@@ -383,10 +383,29 @@ class Client(_Named):
         selection = Selection(queues=self._queues(queue), filter=JobFilter(client=self.name))
         return _sweep(self._place, Sweep(verb="purge", selection=selection))
 
+    def erase(self) -> int:
+        """Delete all that is kept of it: waiting jobs, dead letters, outcomes, logs, steps and workflows. Returns how
+        many jobs and workflows that were.
+
+        Running jobs and limits stay, and outcomes of cancelled and expired jobs, which do not name their client. Raises
+        ValueError for the client without a name.
+        """
+        sweep, workflows = self.erasure, workflows_of(self.name, self._place._places)
+        stop_workflows(workflows)
+        return _sweep(self._place, sweep) + forget_workflows(workflows)
+
+    @property
+    def erasure(self) -> Sweep:
+        """For the package: what erase() does with jobs."""
+        if not self.name:
+            raise ValueError("The client without a name cannot be erased: its jobs are those of nobody.")
+        return Sweep(verb="erase", selection=Selection(filter=JobFilter(client=self.name)))
+
     alimit = _awaited(limit)
     apause = _awaited(pause)
     aresume = _awaited(resume)
     apurge = _awaited(purge)
+    aerase = _awaited(erase)
 
 
 class TaskInQueues(_Named):

@@ -596,15 +596,16 @@ class WorkflowStore:
         of_state: Command = ("ZCOUNT", self._home.workflow_states, *scores_of(state)) if state else ()
         return int(self._redis.execute_one(of_state or ("ZCARD", self._home.workflows), resend=True))
 
-    def named(self, name: str, limit: int) -> list[str]:
-        """The ids of the workflows with this name, of so many in which something happened last. Raises BrokerError."""
+    def having(self, field: str, value: str, limit: int) -> list[str]:
+        """The ids of the workflows with this name, or client, of so many in which something happened last. Raises
+        BrokerError."""
         matching = []
         ids = self.recent(limit)
         for start in range(0, len(ids), NAMES_AT_ONCE):
             part = ids[start : start + NAMES_AT_ONCE]
-            reads: list[Command] = [("HGET", self._home.workflow + flow.encode(), "name") for flow in part]
-            names = self._redis.execute(reads, resend=True)
-            matching += [flow for flow, found in zip(part, names, strict=True) if found == name.encode()]
+            reads: list[Command] = [("HGET", self._home.workflow + flow.encode(), field) for flow in part]
+            found = self._redis.execute(reads, resend=True)
+            matching += [flow for flow, each in zip(part, found, strict=True) if each == value.encode()]
         return matching
 
     def read_fields(self, workflows: Sequence[str]) -> list[dict[str, str]]:

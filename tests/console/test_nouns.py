@@ -5,7 +5,18 @@ from asgiref.sync import async_to_sync
 
 from django_rtq import JobNotFound, WorkerNotFound, WrongState, rtq
 from django_rtq.core.broker.brokers import get_broker
-from tests.support.jobs import QUEUE, WORKER, claimed_job, dead_job, finished_job, queued_job, scheduled_job
+from django_rtq.core.jobs.outcome import write_succeeded
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    claimed_job,
+    dead_job,
+    finished_job,
+    queued_job,
+    scheduled_job,
+    settle,
+)
+from tests.support.workflows import begun_flow
 
 pytestmark = pytest.mark.usefixtures("broker")
 
@@ -98,6 +109,28 @@ def test_a_client_is_paused_limited_and_purged(broker):
     client.limit(max_running=1)
     assert rtq.queues[QUEUE].limits().clients["acme"].limits["max_running"].value == 1
     assert (client.jobs.count(), client.purge(), rtq.jobs.count()) == (2, 2, 1)
+
+
+def test_nothing_is_left_of_a_client_that_leaves(broker):
+    outcome = write_succeeded("charge", b"acme", 1, 0.1, "{}")
+    running = claimed_job(broker, client="acme")
+    settle(broker, "ack", claimed_job(broker, client="acme"), outcome=outcome)
+    for client in ("acme", "other"):
+        dead_job(broker, client=client)
+    for client in ("acme", "other"):
+        some(broker, 2, client=client), some(broker, 2, scheduled_job, client=client)
+        queued_job(broker, client=client, queue="low")
+    for flow_id, client in (("a" * 12, "acme"), ("b" * 12, "other")):
+        begun_flow(broker, {"size": 1, "client": client}, {"after": "0"}, client=client, flow_id=flow_id)
+
+    assert rtq.clients["acme"].erase() == 9  # with a workflow and its job
+
+    assert [job.id for job in rtq.jobs.filter(client="acme")] == [running.id]
+    assert rtq.jobs.filter(client="other").count() == 7
+    assert [flow.id for flow in rtq.workflows()] == ["b" * 12]
+    assert rtq.clients["acme"].erase() == 0
+    with pytest.raises(ValueError, match="without a name"):
+        rtq.clients[""].erase()
 
 
 def test_a_client_is_purged_in_however_many_queues(broker):

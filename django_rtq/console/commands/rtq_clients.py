@@ -14,13 +14,14 @@ from django.core.management.base import CommandError
 from django.utils.translation import override
 
 from django_rtq.console.commands.command import CLIENT, EVERY_QUEUE, LIMIT, NO_INPUT, Action, ActionCommand, switched
-from django_rtq.console.commands.prompts import client_argument, known_queues, system_user
+from django_rtq.console.commands.prompts import client_argument, confirm, known_queues, system_user
 from django_rtq.console.commands.purging import purge
 from django_rtq.console.inspector.clients.client_list import SORTS
 from django_rtq.console.inspector.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.inspector.clients.holds import holds_text
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.places import viewed_backend
+from django_rtq.console.nouns import Place
 from django_rtq.console.output import Column, as_json, count, number
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
@@ -93,9 +94,7 @@ LIMIT_ARGUMENTS = [
 
 
 class Command(ActionCommand):
-    help = (
-        "Show how many jobs a queue and its clients may run at once, change that, and pause, resume and purge clients."
-    )
+    help = "Show and change limits of a queue and its clients, and pause, resume, purge and erase clients."
     exit_codes = (
         "Exit codes: 0 done; 1 the queue is unknown, not confirmed, or Redis did not answer; 64 wrong usage. "
         "A change holds for all workers from their next claim on, and survives restarts."
@@ -120,6 +119,11 @@ class Command(ActionCommand):
         "purge": Action(
             "Delete all queued, scheduled and retrying jobs of clients. Running jobs and dead letters stay.",
             [QUEUE, CLIENTS, NO_INPUT],
+        ),
+        "erase": Action(
+            "Delete all that is kept of clients in all queues: waiting jobs, dead letters, outcomes, logs, steps and "
+            "workflows. Running jobs and limits stay.",
+            [CLIENTS, NO_INPUT],
         ),
     }
 
@@ -177,6 +181,29 @@ class Command(ActionCommand):
                 self.stdout.write(done if purged[client] else f"No job of {what} waits: nothing was deleted.")
         if options["json"]:
             self.report(options, {"queue": queue, "purged": purged}, [])
+
+    def do_erase(self, options: Options) -> None:
+        erased: dict[str, int] = {}
+        for name in options["clients"]:
+            client, who = Place(viewed_backend()).clients[name], f"client {one_line(repr(name), 100)}"
+            try:
+                kept = get_inspector().sweeps.count(client.erasure)
+            except ValueError as error:
+                raise CommandError(str(error), returncode=WRONG_USAGE) from None
+            jobs = ("" if kept.is_complete else "at least ") + count(kept.count, "job")
+            if options["interactive"] and not options["dry_run"]:
+                question = f"This permanently deletes all that is kept of {who}: {jobs}, and its workflows."
+                confirm(self.stderr, f"{question} Type the name of the client to continue:", expected=name)
+            erased[name] = kept.count if options["dry_run"] else client.erase()
+            done = (
+                f"Would erase {jobs}"
+                if options["dry_run"]
+                else f"Erased {count(erased[name], 'job or workflow', 'jobs and workflows')}"
+            )
+            if self.verbosity and not options["json"]:
+                self.stdout.write(f"{done} of {who}.")
+        if options["json"]:
+            self.report(options, {"erased": erased}, [])
 
     @override("en")
     def _print_clients(self, queue: str, options: Options) -> None:

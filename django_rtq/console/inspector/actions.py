@@ -34,7 +34,7 @@ from django_rtq.workflows import workflow_store
 LATEST = 10**15  # a moment after any death, in ms
 SLACK_MS = 1000  # clocks of two machines run apart
 
-Verb = Literal["requeue", "discard", "cancel", "run_now", "purge", "count"]
+Verb = Literal["requeue", "discard", "cancel", "run_now", "purge", "erase", "count"]
 Answers = dict[str, str]  # id of a job -> what became of it, in a word
 
 
@@ -70,8 +70,8 @@ class Action:
 
     @property
     def usual_states(self) -> Sequence[str]:
-        """The states that are meant if none is named: those in which jobs wait, or dead letters."""
-        return [state for state in self.states if state in WAITING] or self.states
+        """The states that are meant if none is named: all but running."""
+        return [state for state in self.states if state != "running"]
 
     def read(self, replies: Sequence[Any], job_ids: Sequence[str]) -> Answers:
         """What became of each of these jobs."""
@@ -156,7 +156,8 @@ def _underway(broker: Broker, queue: str, answers: Answers, _: float) -> Answers
     return answers | {job.id: "queued" for job in jobs if job and job.state in started}
 
 
-#: `purge` is about all waiting jobs of a queue or a client: sweep.py calls it. `count` does nothing with any job.
+#: `purge` is about all waiting jobs of a queue or a client: sweep.py calls it. `erase` is about all that is kept of a
+#: client. `count` does nothing with any job.
 ACTIONS: dict[Verb, Action] = {
     "requeue": Action(
         states=("dead",),
@@ -212,12 +213,23 @@ ACTIONS: dict[Verb, Action] = {
         tell=_teller(signals.job_discarded),
     ),
     "purge": Action(states=WAITING, script="purge", asks=True),
+    "erase": Action(
+        states=(*WAITING, "dead", "finished"),
+        script="erase",
+        calls=lambda broker, queue, job_ids, how: [
+            SCRIPTS["erase"].call(broker.keys.of(queue), (job_id,)) for job_id in job_ids
+        ],
+        done="erased",
+        asks=True,
+        lost=lambda broker, queue, answers, seconds: _renamed(answers, "missing", "erased"),
+    ),
     "count": Action(states=LISTS, script=""),
 }
 
 #: What can be done with some jobs of each list, in the order in which it is offered.
 VERBS: dict[str, Sequence[Verb]] = {
-    state: [verb for verb, action in ACTIONS.items() if state in action.states and action.done] for state in LISTS
+    state: [verb for verb, action in ACTIONS.items() if state in action.states and action.done and verb != "erase"]
+    for state in LISTS
 }
 
 

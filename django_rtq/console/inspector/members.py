@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from django.utils.translation import ngettext
@@ -11,6 +11,7 @@ from django.utils.translation import ngettext
 from django_rtq.console.formatting import format_number
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.task_backends import shard_places, viewed_backend, views_all_shards
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.workflows import workflow_store
@@ -55,7 +56,7 @@ def workflow_ids_of(text: str) -> list[str] | None:
         return [text]
     places = viewed_places()
     answers = get_inspector().in_places(
-        places, lambda place: workflow_store(get_broker(place)).named(text, MOST_WORKFLOWS)
+        places, lambda place: workflow_store(get_broker(place)).having("name", text, MOST_WORKFLOWS)
     )
     ids = [workflow for named in answers.values() for workflow in named]
     return ids if ids or len(answers) == len(places) else None
@@ -72,6 +73,30 @@ def recent_in(places: Sequence[str], limit: int, *, start: int = 0, state: str =
     if len(places) > 1:
         flows.sort(key=lambda flow: flow.ended_ms or flow.made_ms, reverse=True)
     return flows[start - before : most]
+
+
+def workflows_of(client: str, places: Iterable[str]) -> list[tuple[str, str]]:
+    """The place and the id of each workflow that was made for a client."""
+    return [
+        (place, workflow)
+        for place in places
+        for workflow in workflow_store(get_broker(place)).having("client", client, MOST_WORKFLOWS)
+    ]
+
+
+def stop_workflows(workflows: Iterable[tuple[str, str]]) -> None:
+    """Start no more jobs of workflows. Those that wait are cancelled by heartbeats."""
+    for place, workflow in workflows:
+        workflow_store(get_broker(place)).cancel(workflow)
+
+
+def forget_workflows(workflows: Iterable[tuple[str, str]]) -> int:
+    """Delete workflows that are over. Returns how many were."""
+    done = 0
+    for place, workflow in workflows:
+        now_ms = clock_ms(get_broker(place).redis.execute_one(("TIME",), resend=True))
+        done += workflow_store(get_broker(place)).forget(workflow, latest_ms=now_ms) == "forgotten"
+    return done
 
 
 def viewed_places() -> list[str]:

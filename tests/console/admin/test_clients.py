@@ -13,6 +13,7 @@ from tests.console.admin.conftest import ALL, logged, text
 from tests.console.admin.test_dead_letters import hidden_fields, said
 from tests.support.commands import dead_letter
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, scheduled_job
+from tests.support.workflows import begun_flow
 
 LIST = "/admin/django_rtq/client/"
 PAGE = f"{LIST}client/"
@@ -290,6 +291,26 @@ def test_its_jobs_are_cancelled_in_all_queues_after_a_question(broker, inspector
     assert "of client bakery." in text(operator.post(f"{LIST}cancel/", {"client": "bakery"}))  # without the moment
     operator.get(f"{LIST}cancel/?client=grocer")
     assert "the client has no waiting jobs" in said(operator)
+
+
+def test_all_that_is_kept_of_it_is_erased_after_a_question(broker, inspector, operator):
+    for queue in (QUEUE, "low"):
+        dead_letter(broker, client="bakery", queue=queue), queued_job(broker, client="bakery", queue=queue)
+    kept = queued_job(broker, client="florist")
+    begun_flow(broker, {"size": 1, "client": "florist"}, client="bakery")
+    fields, html = confirm_form(operator, f"{LIST}erase/?client=bakery")
+    assert "This deletes all that is kept of client bakery: 4 jobs." in html
+    assert re.search(r"<dt>Workflows</dt>\s*<dd>1</dd>", html)
+    assert "Erase …" in text(operator.get(f"{PAGE}?client=bakery"))
+
+    operator.post(f"{LIST}erase/", fields)
+
+    assert {"4 jobs were erased.", "1 workflow was deleted."} <= set(logged())
+    assert inspector.clients.get("bakery", [QUEUE])[0].queued == 0
+    assert inspector.find(kept.id).state is JobState.QUEUED
+    operator.get(f"{LIST}erase/?client=bakery")
+    assert "nothing is kept of the client" in said(operator)
+    assert operator.get(f"{LIST}erase/?client=").status_code == 404
 
 
 @pytest.mark.parametrize("client", ["bakery", ""])

@@ -1,6 +1,7 @@
 """rtq_clients: limits of a queue and its clients, and paused clients."""
 
 import getpass
+import json
 from datetime import timedelta
 
 import pytest
@@ -213,6 +214,20 @@ def test_the_jobs_of_clients_are_purged(broker, inspector):
     assert "Purged 2 jobs of client 'acme' in queue default." in found.out
     assert "No job of client 'nobody' in queue default waits: nothing was deleted." in found.out
     assert [one.client for one in inspector.metrics.clients("default").clients] == ["other"]
+
+
+def test_clients_are_erased(broker, inspector):
+    for client in ("acme", "acme", "other"):
+        queued_job(broker, client=client)
+
+    assert "Would erase 2 jobs of client 'acme'." in run("rtq_clients", "erase", "acme", "--dry-run").out
+    assert run("rtq_clients", "erase", "acme").code == 1  # nobody can confirm it
+    found = run("rtq_clients", "erase", "acme", "--no-input")
+
+    assert (found.code, found.out) == (0, "Erased 2 jobs and workflows of client 'acme'.\n")
+    assert [one.client for one in inspector.metrics.clients("default").clients] == ["other"]
+    assert json.loads(run("rtq_clients", "erase", "other", "--no-input", "--json").out) == {"erased": {"other": 1}}
+    assert run("rtq_clients", "erase", "", "--no-input").code == 64
 
 
 def test_purging_asks_first(broker, inspector):

@@ -64,6 +64,7 @@ def bulk_done_text(verb: str, count: int, state: str = "", target: str = "") -> 
         "cancel": ngettext("%(count)s job was cancelled.", "%(count)s jobs were cancelled.", count),
         "stop": ngettext("%(count)s job was asked to stop.", "%(count)s jobs were asked to stop.", count),
         "run_now": ngettext("%(count)s job is queued now.", "%(count)s jobs are queued now.", count),
+        "erase": ngettext("%(count)s job was erased.", "%(count)s jobs were erased.", count),
         "elsewhere": ngettext(
             "%(count)s dead letter was requeued in queue %(queue)s.",
             "%(count)s dead letters were requeued in queue %(queue)s.",

@@ -92,30 +92,39 @@ def cancel_messages(answer: CancelAnswer, *, terminate: bool = False) -> tuple[s
 
 def client_question(verb: str, count: int, client: str) -> str:
     """The question before something is done with all jobs of a client."""
-    text = (
-        ngettext(
+    texts = {
+        "cancel": ngettext(
             "This cancels %(count)s waiting job of client %(client)s.",
             "This cancels %(count)s waiting jobs of client %(client)s.",
             count,
-        )
-        if verb == "cancel"
-        else ngettext(
+        ),
+        "requeue": ngettext(
             "This requeues %(count)s dead letter of client %(client)s.",
             "This requeues %(count)s dead letters of client %(client)s.",
             count,
-        )
-    )
-    return text % {"count": format_number(count), "client": client}
+        ),
+        "erase": ngettext(
+            "This deletes all that is kept of client %(client)s: %(count)s job.",
+            "This deletes all that is kept of client %(client)s: %(count)s jobs.",
+            count,
+        ),
+    }
+    return texts[verb] % {"count": format_number(count), "client": client}
 
 
 def client_consequence(verb: str) -> str:
     """What that means for the jobs."""
-    if verb == "cancel":
-        return _(
+    return {
+        "cancel": _(
             "This includes scheduled jobs and jobs waiting for a retry. They will never run, and this cannot be "
             "undone. Running jobs and dead letters are kept."
-        )
-    return _("Requeued jobs get all their attempts again, and run when the client gets its turn.")
+        ),
+        "requeue": _("Requeued jobs get all their attempts again, and run when the client gets its turn."),
+        "erase": _(
+            "Waiting jobs, dead letters, outcomes, logs, steps and workflows are deleted. This cannot be undone. "
+            "Running jobs go on: erase again when they have finished. Limits stay."
+        ),
+    }[verb]
 
 
 def number_text(count: int, *, is_cut: bool) -> str:
@@ -135,11 +144,11 @@ def rest_refused_text(done: str, error: Exception) -> str:
 
 def no_client_jobs_text(verb: str) -> str:
     """That there is nothing to do."""
-    return (
-        _("Nothing was done: the client has no waiting jobs.")
-        if verb == "cancel"
-        else _("Nothing was done: the client has no dead letters.")
-    )
+    return {
+        "cancel": _("Nothing was done: the client has no waiting jobs."),
+        "requeue": _("Nothing was done: the client has no dead letters."),
+        "erase": _("Nothing was done: nothing is kept of the client."),
+    }[verb]
 
 
 # -- all jobs of a task

@@ -23,6 +23,7 @@ from django_rtq.console.admin.pages.page_admin import Route
 from django_rtq.console.inspector.actions import Verb
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.members import forget_workflows, stop_workflows, viewed_places, workflows_of
 from django_rtq.console.inspector.places import shard_places
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
@@ -45,6 +46,7 @@ class ClientAdmin(BulkPages):
             Route("purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
             Route("cancel/", "cancel", partial(self.sweep, verb="cancel"), permissions.CANCEL, "BOTH"),
             Route("requeue/", "requeue", partial(self.sweep, verb="requeue"), permissions.REQUEUE, "BOTH"),
+            Route("erase/", "erase", self.erase, permissions.PURGE, "BOTH"),
         ]
 
     # -- pages
@@ -150,12 +152,29 @@ class ClientAdmin(BulkPages):
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
-    def sweep(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
-        """Cancel the waiting jobs of a client in all queues, or requeue its dead letters, after confirmation."""
+    def erase(self, request: HttpRequest) -> HttpResponse:
+        """Delete all that is kept of a client in all queues, after confirmation."""
+        name = _client_of(request.POST if request.method == "POST" else request.GET)
+        if not name:
+            raise Http404
+        workflows = workflows_of(name, viewed_places())
+        if request.method == "GET":
+            return self.sweep(request, verb="erase", workflows=len(workflows))
+        stop_workflows(workflows)
+        response = self.sweep(request, verb="erase")
+        if deleted := forget_workflows(workflows):
+            text = ngettext("%(count)d workflow was deleted.", "%(count)d workflows were deleted.", deleted)
+            self._log(request, name, text % {"count": deleted})
+            messages.success(request, text % {"count": deleted})
+        return response
+
+    def sweep(self, request: HttpRequest, *, verb: Verb, workflows: int = 0) -> HttpResponse:
+        """Cancel the waiting jobs of a client in all queues, requeue its dead letters, or erase it: asks first."""
         name = _client_of(request.POST if request.method == "POST" else request.GET)
         titles = {
             "cancel": _("Cancel the jobs of client %(name)s"),
             "requeue": _("Requeue the dead letters of client %(name)s"),
+            "erase": _("Erase client %(name)s"),
         }
         jobs = AllJobs(
             wanted=JobFilter(client=name),
@@ -164,6 +183,7 @@ class ClientAdmin(BulkPages):
             question=lambda counted: client_question(verb, counted.count, _shown(name)),
             consequence=client_consequence(verb),
             nothing=no_client_jobs_text(verb),
+            workflows=workflows,
             action=self.url(f"client_{verb}"),
             fields=[("client", name)],
             breadcrumbs=[{"url": self.url("client_changelist"), "title": _("Clients")}],

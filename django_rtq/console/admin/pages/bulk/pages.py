@@ -42,7 +42,7 @@ from django_rtq.console.admin.pages.bulk.requeue_targets import (
     warn_if_nobody_serves,
 )
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route
-from django_rtq.console.formatting import format_moment
+from django_rtq.console.formatting import format_moment, format_number
 from django_rtq.console.inspector.actions import ACTIONS, LATEST, Verb
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
@@ -138,6 +138,7 @@ class AllJobs:
     question: Callable[[Count], str]
     consequence: str
     nothing: str  # that there are none
+    workflows: int = 0  # that are meant, too
     action: str  # the URL of the page
     fields: Sequence[tuple[str, object]] = ()  # what names them
     breadcrumbs: Sequence[Mapping[str, str]]
@@ -216,7 +217,7 @@ class BulkPages(PageAdmin):
             self.act_in_queues(request, sweep, jobs.log)
             return HttpResponseRedirect(jobs.back)
         counted = get_inspector().sweeps.count(_read_sweep(QueryDict(), verb, jobs.wanted))
-        if not counted.count and not counted.cut:
+        if not counted.count and not counted.cut and not jobs.workflows:
             messages.warning(request, jobs.nothing)
             return HttpResponseRedirect(jobs.back)
         queues = dict.fromkeys([*counted.by_queue, *counted.cut])
@@ -225,11 +226,12 @@ class BulkPages(PageAdmin):
             "question": jobs.question(counted),
             "consequence": jobs.consequence,
             "facts": [
-                (queue, number_text(number, is_cut=queue in counted.cut)) for queue, number in counted.by_queue.items()
+                *((queue, number_text(n, is_cut=queue in counted.cut)) for queue, n in counted.by_queue.items()),
+                *([(_("Workflows"), format_number(jobs.workflows))] if jobs.workflows else []),
             ],
             "fields": [*jobs.fields, ("until_ms", counted.until_ms), *(("in", queue) for queue in queues)],
             "action": jobs.action,
-            "verb": _("Cancel jobs") if verb == "cancel" else _("Requeue"),
+            "verb": {"cancel": _("Cancel jobs"), "requeue": _("Requeue"), "erase": _("Erase")}[verb],
             "is_harmless": verb == "requeue",
             "targets": requeue_targets() if verb == "requeue" else (),
             "breadcrumbs": jobs.breadcrumbs,

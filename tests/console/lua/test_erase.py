@@ -1,0 +1,50 @@
+"""queued, scheduled, retrying, dead -> gone, and of finished jobs what is kept."""
+
+import pytest
+
+from tests.support.jobs import (
+    QUEUE,
+    claim_all,
+    claimed_job,
+    dead_job,
+    finished_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+)
+from tests.support.snapshots import changes, snapshot
+
+
+def erase(inspector, job):
+    return inspector.actions.act("erase", QUEUE, [job.id])[job.id]
+
+
+@pytest.mark.parametrize("seed", [queued_job, scheduled_job, retrying_job, dead_job, finished_job])
+def test_nothing_is_left_of_a_job_that_does_not_run(redis, broker, inspector, seed):
+    job = seed(broker, client="x")
+    keys = broker.keys.of(QUEUE)
+    redis.rpush(keys.log_of(job.id), "line")
+
+    assert erase(inspector, job) == "erased"
+
+    after = snapshot(redis)
+    assert not {"jobs", "failures", "errors", "dead", "scheduled", "retrying", "results", "log", "lanes"} & set(after)
+    assert erase(inspector, job) == "missing"
+    assert claim_all(broker) == []
+
+
+def test_others_stay(redis, broker, inspector):
+    job, other = queued_job(broker, client="x"), queued_job(broker, client="x")
+
+    erase(inspector, job)
+
+    assert claim_all(broker) == [other.id]
+
+
+def test_a_running_job_goes_on(redis, broker, inspector):
+    job = claimed_job(broker)
+    before = snapshot(redis)
+
+    assert erase(inspector, job) == "running"
+
+    assert changes(before, snapshot(redis)) == {}
