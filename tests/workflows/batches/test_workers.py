@@ -10,6 +10,7 @@ import pytest
 from django_rtq import JobState, get_workflow, workflow
 from tests.app import batch_tasks as tasks
 from tests.core.worker.conservation import assert_all_settled, dead, records
+from tests.core.worker.processes import is_idle
 from tests.support.waiting import PATIENCE, wait_until
 
 
@@ -91,6 +92,7 @@ def test_a_worker_that_stops_ends_the_call_and_gives_back_the_rest(worker, journ
     wait_until(lambda: batches(journal))
 
     started.kill(signal.SIGTERM)
+    wait_until(lambda: "running jobs have" in started.log and is_idle(started.pid))  # its process has heard of it
     journal.open("open")
     started.wait()
 
