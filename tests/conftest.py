@@ -57,10 +57,10 @@ LONG_FOLDERS = (
     *("tests/scale/cluster/", "tests/scale/shards/", "tests/scale/workers/"),
 )
 
-# They depend on the server: CI runs them on the bundled one, and on that of the system. The scripts of apps are sent to
-# both by tests/protocol; all of their tests run on each server with `make matrix-servers`.
+# They depend on the server: CI runs them on the bundled one and on that of the system, with test-core also the core's.
+# Tests of all scripts run on each server with `make matrix-servers`.
 OF_SERVERS = (
-    *("tests/core/broker/", "tests/protocol/", "tests/test_private_redis.py"),
+    *("tests/protocol/", "tests/test_private_redis.py"),
     *("tests/scale/cluster/", "tests/scale/test_settings_sentinel.py"),
 )
 OF_ONE_SERVER = (  # sweeps, and what reads the text of scripts
