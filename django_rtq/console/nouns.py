@@ -303,9 +303,9 @@ class Queue(_Named):
         """Whether its jobs do not start."""
         return self.details().paused
 
-    def pause(self) -> bool:
-        """Start no more of its jobs. False: it was paused already."""
-        return self._inspector.pause(self.name)
+    def pause(self, *, by: str = "") -> bool:
+        """Start no more of its jobs. False: it was paused already. `by`: who does it."""
+        return self._inspector.pause(self.name, by=by)
 
     def resume(self) -> bool:
         """Start its jobs again. False: it was not paused."""

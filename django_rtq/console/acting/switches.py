@@ -19,7 +19,7 @@ SWITCHES = {
             name="pause",
             label=_("Pause queue"),
             permission=permissions.PAUSE,
-            do=lambda inspector, target: inspector.pause(target.name),
+            do=lambda inspector, target: inspector.pause(target.name, by=target.by),
             done=_("Queue %(name)s is paused. Running jobs continue, and no new jobs start."),
             log=_("Paused."),
             nothing=_("Queue %(name)s was already paused."),

@@ -66,7 +66,7 @@ def _runs(running: Sequence[RunningJob]) -> str:
 
 QUEUE_COLUMNS = [
     Column("QUEUE", lambda queue: queue.name),
-    Column("STATE", lambda queue: "paused" if queue.paused else "open"),
+    Column("STATE", lambda queue: queue.holds or "open"),
     Column("QUEUED", lambda queue: queue.queued, right=True),
     Column("SCHEDULED", lambda queue: queue.scheduled, right=True),
     Column("RETRYING", lambda queue: queue.retrying, right=True),

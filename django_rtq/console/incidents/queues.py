@@ -216,9 +216,9 @@ def long_wait(seen: Seen) -> Iterator[Incident]:
 
 @detector(
     Severity.WARNING,
-    _("Queue %(name)s is falling behind: its oldest job has been waiting for %(duration)s, and waits are growing."),
+    _("Queue %(name)s: its oldest job has been waiting for %(duration)s, and waits are growing."),
     Action.SHOW_QUEUE,
-    also=WAITS,
+    also={"behind": _("It is falling behind: its workers do less than comes."), **WAITS},
 )
 def falling_behind(seen: Seen) -> Iterator[Incident]:
     """Queues whose waits grow."""
@@ -238,7 +238,7 @@ def _waits(seen: Seen, kind: detector, *, is_late: bool) -> Iterator[Incident]:
                 since=overview.ago(seconds),
                 queue=queue.name,
                 values={"duration": seconds, "waiting": queue.queued, "clients": queue.clients},
-                also=(*_holds(queue), "jobs_waiting"),
+                also=(*(_holds(queue) or ([] if is_late else ["behind"])), "jobs_waiting"),
             )
 
 
@@ -340,12 +340,14 @@ def jobs_lost_place(seen: Seen) -> Iterator[Incident]:
             yield jobs_lost_place.incident(queue=queue.name, since=since, values=values)
 
 
-@detector(Severity.WARNING, _("Queue %(name)s is paused."), Action.SHOW_QUEUE, Action.RESUME)
+@detector(Severity.WARNING, _("Queue %(name)s is paused."), Action.SHOW_QUEUE, Action.RESUME, also=PAUSED_BY)
 def queue_paused(seen: Seen) -> Iterator[Incident]:
     """Paused queues."""
     for queue in (row.details for row in seen.overview.queues):
         if queue.paused:
-            yield queue_paused.incident(queue=queue.name, since=seen.overview.ago(queue.paused_seconds))
+            user = {"user": queue.paused_by[:80]} if queue.paused_by else {}
+            also, since = (["paused_by"] if user else []), seen.overview.ago(queue.paused_seconds)
+            yield queue_paused.incident(queue=queue.name, since=since, values=user, also=tuple(also))
 
 
 @detector(

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from django.utils.translation import gettext as _
+
+from django_rtq.console.inspector.clients.holds import Holds, holds_text
 from django_rtq.console.inspector.task_pauses import TaskPause
-from django_rtq.console.merging import ANY, EVERY, LEAST, MOST, SUM, by, joined, merge_by
+from django_rtq.console.merging import ANY, EVERY, FIRST, LEAST, MOST, SUM, by, joined, merge_by
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import Progress
 from django_rtq.core.jobs.job import PARK_SECONDS, moment
@@ -60,6 +63,7 @@ class QueueDetails:
     #: How far the server's clock, which was put back, still is behind.
     clock_behind_seconds: float = field(default=0.0, metadata=MOST)
     paused_seconds: float | None = field(default=None, metadata=MOST)  # since it was paused; None: it is not
+    paused_by: str = field(default="", metadata=FIRST)  # who paused it; "": not known
     #: Tasks whose jobs wait here, by name; their jobs count as scheduled.
     paused_tasks: tuple[TaskPause, ...] = field(default=(), metadata=by(_merged_pauses))
     #: Jobs of `queued` that are in no place in Redis; workers queue them again.
@@ -76,6 +80,15 @@ class QueueDetails:
     def waiting(self) -> int:
         """The jobs that a purge deletes."""
         return self.queued + self.scheduled + self.retrying
+
+    @property
+    def holds(self) -> str:
+        """What keeps it from starting jobs, in the language of the user; "" if nothing does."""
+        if not self.paused and self.is_at_rate and not self.is_at_limit:
+            return _("its rate lets no job start at this moment")
+        paused_seconds = self.paused_seconds or 0.0 if self.paused else None
+        at_limit = self.running if self.is_at_limit else None
+        return holds_text(Holds(paused_seconds=paused_seconds, paused_by=self.paused_by, at_limit=at_limit))
 
     @property
     def needs_scheduler(self) -> bool:

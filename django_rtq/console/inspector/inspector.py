@@ -218,9 +218,9 @@ class Inspector(JobAccess):
 
     # -- act on queues
 
-    def pause(self, queue: str) -> bool:
-        """Pause a queue: no more of its jobs are claimed. False: it was paused already."""
-        return bool(self._call(queue, "pause", ()) == b"paused")
+    def pause(self, queue: str, *, by: str = "") -> bool:
+        """Pause a queue: no more of its jobs are claimed. False: it was paused already. `by`: who does it."""
+        return bool(self._call(queue, "pause", (by,)) == b"paused")
 
     def resume(self, queue: str) -> bool:
         """Resume a paused queue. False: it was not paused."""

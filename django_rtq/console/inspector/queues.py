@@ -41,6 +41,7 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
     """Read the reply of the script `queue_overview`."""
     now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, *seen = reply
     contact, promoted, behind, tasks, lost, clients, limits, starts, zeros = seen
+    paused_ms, _, paused_by = paused.partition(b" ")
     lost_number, _, lost_since = lost.partition(b" ")
     return QueueDetails(
         name=name,
@@ -56,7 +57,8 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
         contact_seconds=_seconds_since(contact, now_ms),
         scheduler_seconds=_seconds_since(promoted, now_ms),
         clock_behind_seconds=behind / 1000,
-        paused_seconds=_seconds_since(paused, now_ms),
+        paused_seconds=_seconds_since(paused_ms, now_ms),
+        paused_by=paused_by.decode(errors="replace"),
         paused_tasks=read_pauses(tasks, now_ms),
         lost=int(lost_number or 0),
         lost_seconds=_seconds_since(lost_since, now_ms),

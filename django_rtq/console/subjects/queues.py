@@ -108,6 +108,7 @@ class Queues(Sheet[Queue]):
         Column("last_hour", _("Last hour"), kind=LINE),
         Column("utilisation", _("Busy"), _lately("utilisation"), METER),
         Column("workers", _("Workers"), kind=NUMBER),
+        Column("holds", _("Held back"), lambda queue: queue.details.holds or None, under="name"),
     )
     actions = (SWITCHES["queue"], ACTIONS["purge_queue"], ACTIONS["forget_queue"])
     empty = Empty(

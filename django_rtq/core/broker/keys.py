@@ -78,7 +78,7 @@ class QueueKeys:
     cancelled_in_lane = Key("hash", "id -> lane; cancelled jobs whose id is still in a lane")
     work_signal = Key("zset", "one member while there is something to claim; workers block on it")
     # Jobs of paused tasks are moved aside, into `scheduled` (D99).
-    paused = Key("hash", "queue -> since when it is paused, ms; task:<name> -> number, since when (ms), who")
+    paused = Key("hash", "queue -> since when it is paused (ms), who; task:<name> -> number, since when (ms), who")
 
     # Limits; they exist only where there are any
     limits = Key("hash", "queue, clients (default), client:<name>, paused:<name> -> the limit")

@@ -14,7 +14,7 @@ from django_rtq.console.subjects.queues import QUEUES
 from tests.console.admin.conftest import body, logged, text
 from tests.console.admin.test_dead_letters import said
 from tests.support.console_steps import report_version
-from tests.support.jobs import QUEUE, claimed_job, finished_job, let_lapse, queued_job
+from tests.support.jobs import QUEUE, claim, claimed_job, finished_job, let_lapse, queued_job
 from tests.support.single_steps import renew
 
 OVERVIEW = "/admin/django_rtq/queue/"
@@ -109,9 +109,23 @@ def test_what_waits_without_a_worker_is_a_matter_for_the_banner(broker, operator
 
 
 def test_a_paused_queue_says_so_on_both_pages(jobs, operator, inspector):
-    inspector.pause(QUEUE)
-    assert "Queue default is paused." in text(operator.get(OVERVIEW))
-    assert "Resume queue</button>" in text(operator.get(PAGE))
+    inspector.pause(QUEUE, by="eve")
+    assert "Queue default is paused. Paused by eve." in text(operator.get(OVERVIEW))
+    html = text(operator.get(PAGE))
+    assert "Resume queue</button>" in html
+    assert re.search(r"paused by eve, \S+ \S+ ago", html)
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [({"max_running": 1}, "at its limit of 1 running job"), ({"rate": "1/d"}, "its rate lets no job start")],
+)
+def test_the_page_of_a_queue_says_which_limit_holds_it_back(broker, inspector, operator, limits, why):
+    queued_job(broker), queued_job(broker)
+    inspector.limits.set_queue(QUEUE, **limits)
+    claim(broker, 2)
+    claim(broker, 2)
+    assert why in text(operator.get(PAGE))
 
 
 @pytest.mark.parametrize("state", ["queued", "scheduled", "retrying", "dead", "finished"])

@@ -29,16 +29,18 @@ def _declared(monkeypatch):
 def test_declared_and_used_queues_are_listed(broker, inspector):
     claimed_job(broker)
     queued_job(broker, queue="typo")
-    inspector.pause("typo")
+    inspector.pause("typo", by="eve")
 
     heading, *rows = run("rtq_queues", "list", "--no-color").out.splitlines()
 
     assert " ".join(heading.split()) == (
-        "QUEUE STATE QUEUED OLDEST WAIT SCHEDULED RETRYING RUNNING DEAD DONE/MIN FAILED/MIN LAST HOUR BUSY WORKERS"
+        "QUEUE STATE QUEUED OLDEST WAIT SCHEDULED RETRYING RUNNING DEAD DONE/MIN FAILED/MIN LAST HOUR BUSY WORKERS "
+        "HELD BACK"
     )
-    assert [row.replace("no worker", "unserved").split() for row in rows] == [
-        ["calls", "unserved", "0", "-", "0", "0", "0", "0", "-", "-", "-", "-", "0"],
-        ["default", "open", "0", "-", "0", "0", "1", "0", "0.0", "0.0", "0", "0", "%", "1"],
+    assert "paused by eve, " in rows[-1]
+    assert [row.partition("paused by")[0].replace("no worker", "unserved").split() for row in rows] == [
+        ["calls", "unserved", "0", "-", "0", "0", "0", "0", "-", "-", "-", "-", "0", "-"],
+        ["default", "open", "0", "-", "0", "0", "1", "0", "0.0", "0.0", "0", "0", "%", "1", "-"],
         ["typo", "paused", "1", "0.0", "s", "0", "0", "0", "0", "0.0", "0.0", "0", "-", "0"],
     ]
 

@@ -267,9 +267,10 @@ def test_how_long_a_job_may_wait_is_a_setting():
 
 
 def test_waits_in_a_paused_queue_are_no_surprise():
-    (found,) = incidents(row(queued=5, oldest_seconds=900.0, paused=True, paused_seconds=300.0))
+    waiting = {"queued": 5, "oldest_seconds": 900.0, "paused": True, "paused_seconds": 300.0}
+    (found,), (by_eve,) = incidents(row(**waiting)), incidents(row(**waiting, paused_by="eve"))
     assert (found.kind, found.since) == ("queue_paused", ago(300))
-    assert found.text == "Queue mail is paused."
+    assert (found.text, by_eve.text) == ("Queue mail is paused.", "Queue mail is paused. Paused by eve.")
     assert Action.RESUME in found.actions
 
 
@@ -358,6 +359,22 @@ def test_a_queue_whose_waits_grow_falls_behind(oldest, waits, done, is_behind):
     waiting = row(queued=5, oldest_seconds=oldest, counts={"wait_ms": waits, "succeeded": done})
     assert is_falling_behind(waiting) is is_behind
     assert kinds(waiting) == ["falling_behind"] * is_behind
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ({}, "It is falling behind: its workers do less than comes."),
+        ({"is_at_limit": True}, "The queue runs as many jobs as its limit max_running allows."),
+        ({"is_at_rate": True}, "Its rate lets no job start at this moment."),
+    ],
+)
+def test_why_waits_grow_is_told(limits, why):
+    counts = {"wait_ms": minutes(*[0] * 5), "succeeded": minutes(*[0] * 5)}
+    (found,) = incidents(row(queued=5, clients=2, oldest_seconds=90.0, counts=counts, **limits))
+
+    waits = "Queue mail: its oldest job has been waiting for 90 s, and waits are growing."
+    assert found.text == f"{waits} {why} Waiting: 5 (clients: 2)."
 
 
 @pytest.mark.parametrize(("share", "oldest", "is_it"), [(0.93, 90.0, True), (0.79, 90.0, False), (0.93, 20.0, False)])

@@ -62,10 +62,11 @@ def test_workers_count_while_their_lease_lasts(broker, inspector):
 
 def test_a_pause_is_told_with_its_moment(broker, inspector):
     job = queued_job(broker)
-    inspector.pause(QUEUE)
+    inspector.pause(QUEUE, by="eve")
 
     found = standing(inspector, job)
 
+    assert found.queue_holds.paused_by == "eve"
     assert 0 <= found.queue_holds.paused_seconds < 60
 
 

@@ -25,7 +25,9 @@ from tests.app.tasks import note
 from tests.console.incidents.overviews import NOW, row
 
 _PAUSE = TaskPause(task="shop.tasks.charge", seconds=60.0, by="eve", held=2)
-_QUEUE = row(name="mail", queued=1, oldest_seconds=5.0, scheduled=1, retrying=1, running=1, dead=1, paused=True)
+_QUEUE = row(
+    name="mail", queued=1, oldest_seconds=5.0, scheduled=1, retrying=1, running=1, dead=1, paused=True, paused_by="eve"
+)
 #: A row of each sheet that has something in each column.
 ROWS = {
     "queue": Queue(_QUEUE.details, replace(_QUEUE, busy_slots=0.5), workers=1),

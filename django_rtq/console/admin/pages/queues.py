@@ -31,6 +31,7 @@ from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.places import shard_place, view_backend, views_all_shards
 from django_rtq.console.render.html import buttons, tables
 from django_rtq.console.render.sheet import Found
+from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.queues import QUEUES, Queue
 from django_rtq.console.subjects.versions import VERSIONS
 from django_rtq.core.conf.config import get_config
@@ -182,8 +183,9 @@ def _state_of(details: QueueDetails) -> dict[str, Any]:
     is_alone = details.contact_seconds is None or details.contact_seconds > get_config().lease_seconds
     warning = _("No worker serves this queue, so its jobs do not run. Start one:") if is_alone else ""
     waits = format_duration(details.oldest_seconds)
+    oldest = _("oldest job waiting for %(duration)s") % {"duration": waits} if details.queued else ""
     return {
         "warning": warning,
         "command": f"python manage.py rtq_worker --queues {details.name}" if is_alone else "",
-        "state_text": _("oldest job waiting for %(duration)s") % {"duration": waits} if details.queued else "",
+        "state_text": ", ".join(filter(None, [clean_text(details.holds, 200), oldest])),
     }
