@@ -34,7 +34,7 @@ def measure(env: Environment, readings: Readings) -> None:
         "overview_day": lambda: inspector.overview.read(DAY),
         "queued": lambda: inspector.job_list.page(QUEUE, "queued"),
         "dead": lambda: inspector.job_list.page(DEAD_QUEUE, "dead"),
-        "clients": lambda: inspector.metrics.clients(QUEUE),
+        "clients": lambda: inspector.clients.busiest(QUEUE),
         "tasks": lambda: inspector.tasks.all(24),
         "groups": lambda: inspector.dead_letters.groups(DEAD_QUEUE),
         "filter": lambda: inspector.job_list.page(DEAD_QUEUE, "dead", filter=JobFilter(error_class="NoSuchError")),

@@ -75,7 +75,7 @@ def sum_of_counts(counts: Iterable[Mapping[T, int]]) -> dict[T, int]:
 
 SUM, ANY, ONE, JOINED = by(sum), by(any), by(merge), by(joined)
 MOST, LEAST, TOTAL, COUNTS = by(most), by(least), by(total), by(sum_of_counts)
-FIRST = by(lambda values: next((value for value in values if value), None))  # that is not empty
+FIRST = by(lambda values: next(filter(None, values), values[0]))  # that is not empty
 EVERY = by(lambda lists: tuple(chain.from_iterable(lists)))
 UNION = by(lambda sets: frozenset().union(*sets))
 

@@ -208,7 +208,7 @@ class Command(ActionCommand):
     @override("en")
     def _print_clients(self, queue: str, options: Options) -> None:
         inspector = get_inspector()
-        matching = inspector.client_list.count([queue]).matching(
+        matching = inspector.clients.count([queue]).matching(
             sort=options.get("sort", "queued"),
             is_reversed=options.get("reverse", False),
             search=options.get("search", ""),

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from django_rtq.console.inspector.actions import ACTIONS, LATEST, Actions, How, changed_body, has_body, send
-from django_rtq.console.inspector.clients.client_list import ClientListReader
+from django_rtq.console.inspector.clients.client_states import ClientInQueue
 from django_rtq.console.inspector.clients.clients import ClientReader
 from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.jobs.dead_letters import DeadLetters
@@ -18,7 +18,7 @@ from django_rtq.console.inspector.jobs.job_list import JobListReader
 from django_rtq.console.inspector.jobs.job_page import JobPage
 from django_rtq.console.inspector.jobs.queue_position import QueuePosition, find_with_position
 from django_rtq.console.inspector.jobs.walk import JobWalk
-from django_rtq.console.inspector.metrics.reader import Clients, MetricsReader, VersionRuns
+from django_rtq.console.inspector.metrics.reader import VersionRuns
 from django_rtq.console.inspector.overview import OverviewReader
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
 from django_rtq.console.inspector.shared_overview import SharedOverview
@@ -49,7 +49,7 @@ class QueuePage:
 
     details: QueueDetails
     page: JobPage
-    clients: Clients
+    clients: Sequence[ClientInQueue]
     versions: list[VersionRuns]  # of the project, the newest first; none without RTQ["VERSION"]
 
 
@@ -66,11 +66,9 @@ class Inspector(JobAccess):
         self.overview = OverviewReader(broker)
         self.shared_overview = SharedOverview(self.overview)
         self.job_list = JobListReader(broker)
-        self.metrics = MetricsReader(broker)
         self.dead_letters = DeadLetters(broker)
         self.limits = LimitEditor(broker)
         self.clients = ClientReader(broker)
-        self.client_list = ClientListReader(broker)
         self.actions = Actions(broker, Inspector)
         self.sweeps = Sweeper(broker, self.actions, Inspector)
         self.tasks = TaskReader(broker)
@@ -106,18 +104,18 @@ class Inspector(JobAccess):
         filter: JobFilter = ALL_JOBS,
         clients: int = 20,
     ) -> QueuePage:
-        """queues.get(), job_list.page() and metrics.clients() at once: one round trip, more with some filters."""
+        """queues.get(), job_list.page() and clients.busiest() at once: one round trip, more with some filters."""
         keys = self._keys.of(queue)
-        also = [SCRIPTS["queue_overview"].call(keys, ()), self.metrics.clients_command(queue, clients)]
+        also = [SCRIPTS["queue_overview"].call(keys, ()), self.clients.busiest_command(queue, clients)]
         also.append(SCRIPTS["task_history"].call(keys, (0, "", "")))
         walk = JobWalk(self._broker, [(queue, state)], filter)
         walk.also = also
         page = walk.page(cursor, limit)
-        details, served, (_mark, _now, versions, *_lines) = walk.replies
+        details, busiest, (_mark, _now, versions, *_lines) = walk.replies
         return QueuePage(
             details=read_queue_details(queue, details),
             page=page,
-            clients=self.metrics.read_clients(served, clients, by="queued"),
+            clients=self.clients.read_busiest(queue, busiest, clients),
             versions=VersionRuns.read_all(versions),
         )
 

@@ -13,7 +13,6 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from django_rtq.console.inspector.actions import PLAINLY, Actions, How, Verb, distinct
-from django_rtq.console.inspector.clients.client_list import ClientListReader
 from django_rtq.console.inspector.clients.clients import ClientReader
 from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.inspector import Inspector, QueuePage, get_inspector, of_all_shards
@@ -33,7 +32,7 @@ from django_rtq.console.merging import joined, merge, merge_by
 from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards
 from django_rtq.console.shards.merged_page import merged_page, read_places
 from django_rtq.console.shards.merging import (
-    merged_clients,
+    merged_busiest,
     merged_counts,
     merged_dead,
     merged_in_queues,
@@ -93,7 +92,6 @@ class AllShards(Inspector):
         self.dead_letters = _DeadLetters(self)
         self.limits = _Limits(self)
         self.clients = _Clients(self)
-        self.client_list = _ClientList(self)
         self.actions = _Actions(self, Inspector)
         self.sweeps = _Sweeper(self, self.actions, Inspector)
         self.tasks = _Tasks(self)
@@ -183,7 +181,7 @@ class AllShards(Inspector):
         return QueuePage(
             details=merge(page.details for page in pages.values()),
             page=merged_page(unfinished, begun, limit, lambda place: 0),
-            clients=merged_clients([page.clients for page in pages.values()], clients),
+            clients=merged_busiest([page.clients for page in pages.values()], clients),
             versions=merged_versions(page.versions for page in pages.values()),
         )
 
@@ -320,10 +318,7 @@ class _Limits(_Merged, LimitEditor):
 
 class _Clients(_Merged, ClientReader):
     get = _each("clients.get", by_shard=merged_in_queues)
-
-
-class _ClientList(_Merged, ClientListReader):
-    read = _each("client_list.read", by_shard=merged_counts)
+    all = _each("clients.all", by_shard=merged_counts)
 
 
 class _Actions(_Merged, Actions):

@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from django_rtq.console.inspector.clients.client_list import ClientCounts
+from django_rtq.console.inspector.clients.client_list import AllClients
 from django_rtq.console.inspector.clients.client_states import ClientInQueue
+from django_rtq.console.inspector.clients.clients import most_queued
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadGroups
-from django_rtq.console.inspector.metrics.reader import Clients
 from django_rtq.console.inspector.task_details import TaskDetails
 from django_rtq.console.merging import joined, merge, merge_by
 from django_rtq.core.conf.queue_options import LIMIT_KINDS, encode_rate
 from django_rtq.limits.limits import Limit, Limits
 
 
-def merged_clients(every: Sequence[Clients], limit: int) -> Clients:
-    """The clients of a queue with most waiting jobs."""
-    of_all = merge(every)
-    found = [
-        replace(client, share=min(1.0, client.busy_seconds / of_all.busy_seconds) if of_all.busy_seconds else 0.0)
-        for client in merge_by("client", joined(clients.clients for clients in every))
-    ]
-    found.sort(key=lambda client: client.queued, reverse=True)
-    return replace(of_all, clients=found[:limit])
+def merged_busiest(every: Sequence[Sequence[ClientInQueue]], limit: int) -> list[ClientInQueue]:
+    """The clients of a queue with most waiting jobs. A shard without any has run no jobs, either."""
+    states = [found[0].queue_state for found in every if found]
+    clients = [replace(client, queue_state=merge(states)) for client in merge_by("client", joined(every))]
+    return most_queued(clients, limit)
 
 
 def merged_dead(by_shard: Mapping[int, Mapping[str, DeadGroups]]) -> dict[str, DeadGroups]:
@@ -52,7 +48,7 @@ def merged_groups(groups: Iterable[tuple[int, str, DeadGroup]]) -> list[tuple[st
     return [(queue, merge(same)) for (queue, *_), same in zip(found, newest_first, strict=True)]
 
 
-def merged_counts(by_shard: Mapping[int, ClientCounts]) -> ClientCounts:
+def merged_counts(by_shard: Mapping[int, AllClients]) -> AllClients:
     """The clients of all queues of all shards: each figure is a sum over queues."""
     for number, counts in by_shard.items():
         for queue in counts.queues:

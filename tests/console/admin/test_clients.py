@@ -7,7 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
-from django_rtq.console.inspector.clients import client_list
+from django_rtq.console.inspector.clients import clients
 from django_rtq.core.jobs.job import JobState
 from tests.console.admin.conftest import ALL, logged, text
 from tests.console.admin.test_dead_letters import hidden_fields, said
@@ -89,7 +89,7 @@ def test_the_list_has_pages(broker, operator):
 
 
 def test_a_list_of_many_says_how_old_it_is(broker, operator, monkeypatch, round_trips):
-    monkeypatch.setattr(client_list, "FEW", 1)
+    monkeypatch.setattr(clients, "FEW", 1)
     for client in ("bakery", "florist"):
         queued_job(broker, client=client)
     del round_trips[:]

@@ -109,7 +109,7 @@ def test_looking_takes_few_round_trips(inspector, trips):
     for question, most in (
         (inspector.workers, 2),
         (lambda: inspector.queues.get(QUEUE), 1),
-        (lambda: inspector.metrics.clients(QUEUE), 1),
+        (lambda: inspector.clients.busiest(QUEUE), 1),
         (inspector.tasks.all, 2),
         (lambda: inspector.dead_letters.groups(QUEUE), 3),
         (lambda: sweeps.count(inspector, "requeue", states=["dead"]), 2),

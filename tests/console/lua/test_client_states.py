@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from django_rtq.console.inspector.clients import clients
 from django_rtq.console.inspector.clients.client_states import Shares
 from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds
 from django_rtq.limits.limits import Limit
@@ -151,3 +152,35 @@ def test_nothing_is_written_where_many_clients_have_limits(redis, broker, inspec
 
     assert {one.in_force["max_running"].value for one in found} == {1}
     assert redis.object("encoding", limits) == before
+
+
+def test_of_a_queue_those_are_chosen_with_most_jobs_and_then_those_that_ran_longest(redis, broker, inspector):
+    for client in "xyyyz":
+        queued_job(broker, client=client)
+    queued_job(broker, client="x", priority=5)
+    count_runs(redis, broker, 0, x=(10, 1), a=(30, 3))
+
+    found = inspector.clients.busiest(QUEUE)
+
+    assert [(one.client, one.queued, one.shares.starts) for one in found] == [
+        *(("y", 3, 0), ("x", 2, 0.25), ("z", 1, 0), ("a", 0, 0.75))
+    ]
+    assert [one.client for one in inspector.clients.busiest(QUEUE, 1)] == ["y"]
+    assert inspector.clients.busiest("never") == []
+
+
+def test_of_very_many_lanes_those_are_searched_that_wait_longest(redis, broker, inspector, monkeypatch):
+    monkeypatch.setattr(clients, "MAX_LANES", 2)
+    for client in "xyz":
+        queued_job(broker, client=client)
+        redis.zadd(broker.keys.of(QUEUE).lanes, {f"0:{client}": 1000 * (ord(client) - ord("x"))})
+
+    assert sorted(one.client for one in inspector.clients.busiest(QUEUE)) == ["x", "y"]
+
+
+def test_a_client_may_be_called_anything(redis, broker, inspector):
+    names = ["", "a:b c", "ü", "\x1b[2J"]
+    for client in names:
+        queued_job(broker, client=client)
+
+    assert sorted(one.client for one in inspector.clients.busiest(QUEUE)) == sorted(names)

@@ -277,7 +277,6 @@ SCRIPT_CALLS = {
         _queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True
     ),
     "claim_lane": ScriptCall(batch_calls.first_claimed, batch_calls.claim_others, is_resent=False, grows=True),
-    "client_metrics": _by_hand(_queued, "metrics.clients"),
     "client_states": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).clients.get("x")),
     "discard": ScriptCall(
         _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
@@ -297,7 +296,7 @@ SCRIPT_CALLS = {
         ("dead_groups", "dead_heads"),
         ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
     ),
-    "count_lanes": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).client_list.count()),
+    "count_lanes": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).clients.count()),
     "busiest_client": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
     "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
     **dict.fromkeys(("queue_overview", "task_hours"), ScriptCall(_queued, of_console.read_tasks)),

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
 from django_rtq.console.formatting import format_duration, format_number
-from django_rtq.console.inspector.clients.client_list import STATES, ClientPage
+from django_rtq.console.inspector.clients.client_list import STATES, AllClients
 from django_rtq.console.inspector.clients.client_states import ClientInQueue
 from django_rtq.console.inspector.clients.queue_clients import MOST
 from django_rtq.console.sanitize import clean_text
@@ -43,26 +43,18 @@ class ClientListParams(ListParams):
     STATES = STATES
     FIRST = "queued"
 
-    @property
-    def selection(self) -> Mapping[str, Any]:
-        """As arguments of ClientCounts.page()."""
-        return {
-            "search": self.search,
-            "state": self.state,
-            "sort": self.sort,
-            "is_reversed": self.is_reversed,
-            "start": self.start,
-            "limit": self.PER_PAGE,
-        }
-
 
 def list_context(
-    params: ClientListParams, found: ClientPage, url: Callable[[Mapping[str, object]], str]
+    params: ClientListParams, found: AllClients, url: Callable[[Mapping[str, object]], str]
 ) -> dict[str, Any]:
     """What the template shows. `url` gives the URL of the list with some parameters."""
+    names = found.matching(sort=params.sort, is_reversed=params.is_reversed, search=params.search, state=params.state)
+    rows = [found.client(name) for name in names[params.start : params.start + params.PER_PAGE]]
     return {
-        **paged_context(params, len(found.clients), found.matching, url),
+        **paged_context(params, len(rows), len(names), url),
         "found": found,
+        "rows": rows,
+        "matching": len(names),
         "states": [
             {
                 "title": title,

@@ -54,8 +54,9 @@ class ClientAdmin(BulkPages):
     def clients(self, request: HttpRequest) -> HttpResponse:
         """The clients of all queues: sorted, searched and paged."""
         params = ClientListParams.read(request.GET)
-        page = get_inspector().client_list.read().page(**params.selection)
-        context = list_context(params, page, lambda query: self.url("client_changelist", query=query))
+        context = list_context(
+            params, get_inspector().clients.all(), lambda query: self.url("client_changelist", query=query)
+        )
         return self.render(
             request, "clients.html", {"title": _("Clients"), "most_length": MAX_CLIENT_LENGTH, **context}
         )
@@ -199,7 +200,7 @@ class ClientAdmin(BulkPages):
         finally:
             if request.method == "POST":
                 for place in shard_places():
-                    get_inspector(place).client_list.forget()
+                    get_inspector(place).clients.forget()
 
     def _set_limits(self, request: HttpRequest, queue: str, name: str, scope: str, form: LimitsForm) -> HttpResponse:
         limits, changed = get_inspector().limits, form.changed_limits

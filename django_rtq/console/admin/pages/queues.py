@@ -130,7 +130,7 @@ class QueueAdmin(SheetAdmin, BulkPages):
             "title": _("Queue %(name)s") % {"name": name},
             "row": details,
             **table.context(queue_page.page, details, self.url),
-            "clients": queue_page.clients.clients,
+            "clients": queue_page.clients,
             "version_tables": tables(VERSIONS, queue_page.versions, viewer),
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
             "buttons": buttons(QUEUES, Queue(details), viewer),

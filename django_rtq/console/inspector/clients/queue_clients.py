@@ -1,4 +1,4 @@
-"""All clients of one queue, read in two steps. Each command and each call of a script is short."""
+"""Clients of one queue: all, read in two steps, or some, read by one script. Each call is short."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from django_rtq.console.inspector.clients.client_states import reason_text
-from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds, read_holds
+from django_rtq.console.inspector.clients.client_states import ClientInQueue, QueueState
+from django_rtq.console.inspector.clients.holds import Holds, read_holds
 from django_rtq.core.broker.keys import QueueKeys
 from django_rtq.core.broker.redis.client import as_dict
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.limits.limits import Limits, read_limits, read_pause
 from django_rtq.limits.store import limit_values
 
 MOST = 10_000  # entries of a key that are read; the counters of runs have no more names, either
@@ -33,7 +34,7 @@ class RecentRuns:
 
 @dataclass(kw_only=True)
 class QueueClients:
-    """All clients of a queue, by their names in Redis."""
+    """Clients of a queue, by their names in Redis."""
 
     queue: str
     now_ms: int
@@ -42,12 +43,14 @@ class QueueClients:
     waiting_since: Sequence[bytes]  # since when these wait, ms
     delayed: Sequence[bytes]  # the clients with jobs that wait for their time
     limits: Mapping[bytes, bytes]  # see the key `limits`
+    sources: Mapping[bytes, bytes]  # see the key `limit_sources`
     running_counts: Mapping[bytes, bytes]  # see the key
     blocked: Mapping[bytes, bytes]  # see the key
     next_starts: Mapping[bytes, bytes]  # see the key
     paused: bytes
     recent: Sequence[RecentRuns]  # of the present ten minutes, and of the last ones
     counts: Sequence[int] = field(default_factory=list)  # of the lanes, and then of the delayed
+    all_weights: float | None = None  # of all clients that had work; None: they are all here
     shard: int | None = None  # where all are counted at once
 
     # -- step 1
@@ -56,11 +59,12 @@ class QueueClients:
     def commands(keys: QueueKeys, now_ms: int) -> list[Command]:
         """The commands of the first step."""
         slices = [str(now_ms // _SLICE_MS - back).encode() for back in (0, 1)]
+        hashes = keys.limits, keys.limit_sources, keys.running_counts, keys.blocked
         return [
             ("ZRANGE", keys.lanes, 0, MOST - 1, "WITHSCORES"),
             ("ZCARD", keys.lanes),
             ("ZRANGE", keys.scheduled_by_client, 0, MOST - 1),
-            *(("HSCAN", key, 0, "COUNT", MOST) for key in (keys.limits, keys.running_counts, keys.blocked)),
+            *(("HSCAN", key, 0, "COUNT", MOST) for key in hashes),
             ("ZRANGE", keys.next_starts, 0, MOST - 1, "WITHSCORES"),
             ("HGET", keys.paused, "queue"),
             *(("HGETALL", keys.client_runs + slice_name) for slice_name in slices),
@@ -71,7 +75,7 @@ class QueueClients:
     def read(cls, queue: str, now_ms: int, replies: Sequence[Any]) -> QueueClients:
         """Read their replies."""
         lanes, number, delayed, *hashes, next_starts, paused, runs, old_runs, us, old_us = replies
-        limits, running_counts, blocked = (as_dict(entries) for _cursor, entries in hashes)
+        limits, sources, running_counts, blocked = (as_dict(entries) for _cursor, entries in hashes)
         recent = (runs, us, 1.0), (old_runs, old_us, 1 - now_ms % _SLICE_MS / _SLICE_MS)
         return cls(
             queue=queue,
@@ -81,12 +85,21 @@ class QueueClients:
             waiting_since=lanes[1::2],
             delayed=delayed,
             limits=limits,
+            sources=sources,
             running_counts=running_counts,
             blocked=blocked,
             next_starts=as_dict(next_starts),
             paused=paused or b"",
             recent=[RecentRuns(as_dict(runs), as_dict(us), part) for runs, us, part in recent],
         )
+
+    @classmethod
+    def read_some(cls, queue: str, reply: Sequence[Any]) -> QueueClients:
+        """Read the reply of the script `client_states`."""
+        (now_ms, all_weights, counts), replies = reply
+        found = cls.read(queue, now_ms, replies)
+        found.counts, found.all_weights = counts, float(all_weights)
+        return found
 
     # -- step 2
 
@@ -99,18 +112,19 @@ class QueueClients:
     # -- figures by client
 
     @cached_property
-    def queued(self) -> Mapping[bytes, float]:
+    def queued(self) -> Mapping[bytes, int]:
         """Jobs in the lanes of each client that has any."""
-        numbers: dict[bytes, float] = {}
+        numbers: dict[bytes, int] = {}
         for client, number in zip(self._lane_clients, self.counts, strict=False):
             if number:
                 numbers[client] = numbers.get(client, 0) + number
         return numbers
 
     @cached_property
-    def scheduled(self) -> Mapping[bytes, float]:
+    def scheduled(self) -> Mapping[bytes, int]:
         """Jobs that wait for their time."""
-        return dict(zip(self.delayed, self.counts[len(self.lanes) :], strict=True))
+        counts = zip(self.delayed, self.counts[len(self.lanes) :], strict=True)
+        return {client: number for client, number in counts if number}
 
     @cached_property
     def running(self) -> Mapping[bytes, float]:
@@ -150,8 +164,46 @@ class QueueClients:
         parts = {**dict.fromkeys(self._had_work - self._able, self.recent[1].part), **dict.fromkeys(self._able, 1.0)}
         if b"weights" in self.limits:
             parts = {client: part * self._weight(client) for client, part in parts.items()}
-        runs_of_one = self.all_runs / sum(parts.values()) if parts else 0.0
+        weights = sum(parts.values()) if self.all_weights is None else self.all_weights
+        runs_of_one = self.all_runs / weights if weights else 0.0
         return {client: part * runs_of_one for client, part in parts.items()}
+
+    # -- all that is known
+
+    @cached_property
+    def state(self) -> QueueState:
+        """What its clients have in common."""
+        limits = self._limits(b"queue")
+        return QueueState(
+            limits=limits,
+            default=self._limits(b"clients"),
+            running=int(self.running_counts.get(b"queue", 0)),
+            holds=self._holds(b"queue", self.paused, limits),
+            runs=self.all_runs,
+            busy_seconds=self.all_us / 1_000_000,
+        )
+
+    def client(self, name: bytes) -> ClientInQueue:
+        """One of them."""
+        member, pause = b"client:" + name, self.limits.get(b"paused:" + name, b"")
+        own, running, queued = self._limits(member), int(self.running_counts.get(member, 0)), self.queued.get(name, 0)
+        return ClientInQueue(
+            client=name.decode(errors="replace"),
+            queue=self.queue,
+            queued=queued,
+            oldest_seconds=max(0.0, (self.now_ms - self.since[name]) / 1000) if queued else None,
+            scheduled=self.scheduled.get(name, 0),
+            running=running if running or own or pause or self.state.default or self.state.limits else None,
+            own=own,
+            pause=read_pause(pause.decode()),
+            is_blocked=name in self.blocked,
+            holds=self._holds(member, pause, {**self.state.default, **own}),
+            runs=self.runs.get(name, 0.0),
+            busy_seconds=self.us.get(name, 0.0) / 1_000_000,
+            fair_runs=self.fair_runs.get(name, 0.0),
+            queue_state=self.state,
+            shards=() if self.shard is None else (self.shard,),
+        )
 
     # -- who is there
 
@@ -176,17 +228,6 @@ class QueueClients:
     def limited_clients(self) -> set[bytes]:
         """Those that have limits of their own."""
         return set(self._named(b"client:"))
-
-    # -- why they wait
-
-    def reason(self, client: bytes) -> str:
-        """Why its jobs do not start, in the language of the user. "" if they do, or if it has none and may."""
-        if not (self.limits or self.paused or self.blocked):
-            return ""
-        own = b"client:" + client
-        holds = self._holds(own, self.limits.get(b"paused:" + client, b""), self._limit("max_running", own, b"clients"))
-        of_queue = self._queue_holds if client in self.queued else NO_HOLDS
-        return reason_text(holds, of_queue, is_blocked=client in self.blocked)
 
     # -- inside
 
@@ -214,21 +255,19 @@ class QueueClients:
         return sums
 
     def _weight(self, client: bytes) -> float:
-        return self._limit("weight", b"client:" + client, b"clients") or 1.0
+        """Its own weight, or that of each client."""
+        for name in (b"client:" + client, b"clients"):
+            if weight := limit_values(self.limits.get(name, b"").decode()).get("weight"):
+                return float(weight)
+        return 1.0
 
-    def _limit(self, limit: str, *names: bytes) -> float | None:
-        """A limit in the first of these entries that has it. None: there is none."""
-        for name in names:
-            value = limit_values(self.limits.get(name, b"").decode()).get(limit)
-            if value is not None:
-                return None if value == "none" else float(value)
-        return None
+    def _limits(self, name: bytes) -> Limits:
+        if name not in self.limits:
+            return {}
+        return read_limits(self.limits[name].decode(), self.sources.get(b"run:" + name, b"").decode())
 
-    @cached_property
-    def _queue_holds(self) -> Holds:
-        return self._holds(b"queue", self.paused, self._limit("max_running", b"queue"))
-
-    def _holds(self, name: bytes, pause: bytes, most: float | None) -> Holds:
-        at_limit = int(most) if most is not None and int(self.running_counts.get(name, 0)) >= most else None
-        starts_at = self.next_starts.get(name, b"")
+    def _holds(self, member: bytes, pause: bytes, limits: Limits) -> Holds:
+        most = limits["max_running"].value if "max_running" in limits else None
+        at_limit = most if most is not None and int(self.running_counts.get(member, 0)) >= most else None
+        starts_at = self.next_starts.get(member, b"")
         return read_holds(self.now_ms, pause, at_limit, int(float(starts_at)) if starts_at else b"")

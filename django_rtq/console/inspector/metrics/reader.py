@@ -1,4 +1,4 @@
-"""Metrics of tasks and clients: counters that workers add up and write once a second.
+"""Metrics of tasks: counters that workers add up and write once a second.
 
 They are approximate: what a killed worker had not written yet is missing. The runs that were interrupted are counted as
 failed when its jobs are reclaimed.
@@ -15,16 +15,12 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from django_rtq.console.merging import COUNTS, LEAST, MOST, ONE, SUM, merge_by
-from django_rtq.core.broker.broker import Broker
+from django_rtq.console.merging import COUNTS, LEAST, ONE, SUM, merge_by
 from django_rtq.core.broker.histogram import percentile
-from django_rtq.core.broker.redis.commands import Command
-from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
 HOUR_MS = 3_600_000
 MAX_HOURS = 48  # before the present one
-MAX_LANES = 400  # lanes that are searched for the clients with most jobs
 MAX_NAMES = 50_000  # of counters that are remembered, in some MB
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 
@@ -96,64 +92,6 @@ class VersionRuns:
 def merged_versions(lists: Iterable[Iterable[VersionRuns]]) -> list[VersionRuns]:
     """Those of several queues or shards, the newest first."""
     return sorted(merge_by("version", chain.from_iterable(lists)), key=attrgetter("since"), reverse=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientDetails:
-    """One client of a queue."""
-
-    client: str
-    queued: int = field(metadata=SUM)  # jobs in its lanes
-    oldest_seconds: float | None = field(metadata=MOST)  # how long its first job has been waiting; None: no job waits
-    done_lately: int = field(metadata=SUM)  # runs in the last hour
-    busy_seconds: float = field(metadata=SUM)  # how long these runs took
-    share: float  # of the time of all runs of this queue in the last hour, 0 to 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clients:
-    """Some clients of a queue."""
-
-    clients: list[ClientDetails] = field(default_factory=list)
-    lanes: int = field(default=0, metadata=SUM)  # lanes with waiting jobs: clients, counted once for each priority
-    #: How many of these lanes were read: those whose first jobs wait longest.
-    searched: int = field(default=0, metadata=SUM)
-    busy_seconds: float = field(default=0.0, metadata=SUM)  # how long the runs of all clients took in the last hour
-
-
-class MetricsReader:
-    """Reads metrics. Any thread may use it."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._redis, self._keys = broker.redis, broker.keys
-
-    def clients(self, queue: str, limit: int = 50, *, by: str = "queued") -> Clients:
-        """The clients with most waiting jobs (by="queued"), or with most of the recent work (by="share")."""
-        reply = self._redis.execute_one(self.clients_command(queue, limit), resend=True)
-        return self.read_clients(reply, limit, by=by)
-
-    def clients_command(self, queue: str, limit: int) -> Command:
-        """The command for read_clients()."""
-        return SCRIPTS["client_metrics"].call(self._keys.of(queue), (MAX_LANES, min(limit, 100)))
-
-    @staticmethod
-    def read_clients(reply: Any, limit: int, *, by: str) -> Clients:
-        """Read the reply to clients_command()."""
-        now_ms, lanes, total_us, found = reply
-        clients = [
-            ClientDetails(
-                client=client.decode(errors="replace"),
-                queued=queued,
-                oldest_seconds=max(0.0, (now_ms - float(since)) / 1000) if since else None,
-                done_lately=runs,
-                busy_seconds=busy_us / 1_000_000,
-                share=min(1.0, busy_us / total_us) if total_us else 0.0,
-            )
-            for client, queued, since, runs, busy_us in found
-        ]
-        clients.sort(key=lambda one: (one.share if by == "share" else one.queued, one.queued), reverse=True)
-        busy_seconds = total_us / 1_000_000
-        return Clients(clients=clients[:limit], lanes=lanes, searched=min(lanes, MAX_LANES), busy_seconds=busy_seconds)
 
 
 def read_task_metrics(flats: Iterable[Any], past: Mapping[str, TaskCounts], without: bytes) -> dict[str, TaskMetrics]:

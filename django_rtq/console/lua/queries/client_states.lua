@@ -1,64 +1,103 @@
--- client_states: some clients of a queue: their jobs, their limits, why they may not start a job, and their part of the
--- runs of the last ten minutes. Reads only.
--- uses: prelude limits recent_runs waiting
+-- client_states: what is stored about some clients of a queue, in the form in which commands would tell it. Reads only.
+-- uses: prelude limits metrics waiting
 -- keys: bands ring lanes clock lane limits limit_sources running_counts rate_times blocked scheduled_by_client paused
 --       client_runs client_time
+-- ARGV[1] most        so many lanes are searched for the clients with most jobs; "0": the clients are named
+-- ARGV[2] wanted      how many of these, and with most run time in each ten minutes
 -- ARGV[...] clients   their names, at most 50
 --
--- returns {now, {limits of the queue, what of them was set at run time, the limits of each client, the same of these},
---         {since when the queue is paused, its running jobs, when it may start one if only its rate stops it, runs of
---         the last ten minutes, their µs},
---         of each client: {queued, since when the first waits, scheduled and retrying, running, its limits, what of them
---         was set at run time, its pause, 1 if it is blocked, when it may start a job if only its rate stops it, its parts
---         of all runs, of their time, and of the weights of all clients that had work, in billionths}}; "" where there is
---         none; running jobs are counted while there are limits
+-- returns {now, the weights of all clients that ran jobs in these twenty minutes, or may start one now, together, each for its
+--         part of the last ten minutes, the numbers of jobs in their lanes and then of their scheduled jobs}, and the replies
+--         to the commands of QueueClients
 -- sent twice: changes nothing
 
-local q, clients, BILLION = named(), ARGV, 1000000000
+local q, most, wanted, clients = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), { unpack(ARGV, 3) }
 local now = now_ms(q.clock)
-local slices = recent_slices(q, now)
-local all_runs, all_us = recent_totals(slices)
-local bands, weights = redis.call("ZRANGE", q.bands, 0, 99), weights_of(q, clients)
-local all_weights = #clients > 0 and all_runs > 0 and active_weight(q, slices, bands) or 0
+local slice = math.floor(now / SLICE_MS)
+local present, last = string.format("%.0f", slice), string.format("%.0f", slice - 1)
+local runs, last_runs = q.client_runs .. present, q.client_runs .. last
+local MOST = 500 -- clients that are looked at for the weights; of more, this many stand for all
 
-local function part_of(one, all)
-  return all > 0 and one and math.min(BILLION, math.floor(one / all * BILLION + 0.5)) or ""
-end
-
--- How many jobs wait in its lanes, and since when the first of them.
-local function queued_of(client)
-  local queued, since = 0, ""
-  for _, band in ipairs(bands_of(q, client)) do
-    local lane = band .. ":" .. client
-    local head = redis.call("ZSCORE", q.lanes, lane)
-    queued = queued + redis.call("LLEN", q.lane .. lane)
-    if head and (since == "" or tonumber(head) < tonumber(since)) then since = head end
+local function choose()
+  local queued = {}
+  for _, lane in ipairs(redis.call("ZRANGE", q.lanes, 0, most - 1)) do
+    local client = string.match(lane, "^[^:]*:(.*)$")
+    if not queued[client] then clients[#clients + 1] = client end
+    queued[client] = (queued[client] or 0) + redis.call("LLEN", q.lane .. lane)
   end
-  return queued, since
+  table.sort(clients, function(a, b) return queued[a] > queued[b] end)
+  for i = #clients, wanted + 1, -1 do queued[clients[i]], clients[i] = nil, nil end
+  for _, name in ipairs({ present, last }) do
+    for _, client in ipairs(redis.call("ZREVRANGE", q.client_time .. name, 0, wanted - 1)) do
+      if not queued[client] then queued[client], clients[#clients + 1] = 0, client end
+    end
+  end
 end
 
-local function state_of(client, weight, moment)
-  local own = "client:" .. client
-  local queued, since = queued_of(client)
-  local runs, us = recent_runs(slices, client)
-  local part = all_weights > 0 and active_part(q, slices, bands, client) or 0
-  return {
-    queued, since, redis.call("ZCARD", q.scheduled_by_client .. ":" .. client),
-    redis.call("HGET", q.running_counts, own) or "", redis.call("HGET", q.limits, own) or "",
-    redis.call("HGET", q.limit_sources, "run:" .. own) or "", redis.call("HGET", q.limits, "paused:" .. client) or "",
-    redis.call("HEXISTS", q.blocked, client) == 1 and 1 or "", moment or "",
-    part_of(runs, all_runs), part_of(us, all_us), part_of(part > 0 and part * weight, all_weights),
-  }
+-- The weights of all clients that had work.
+local function active_weight()
+  local known, sum = { [ALL_TIME] = true, [ALL_RUNS] = true }, 0
+  local has_weights = redis.call("HEXISTS", q.limits, "weights") == 1
+  local function add(names, n, part)
+    if #names == 0 then return end
+    local weights = has_weights and read_weights(q, names) or {}
+    local is_present = part < 1 and redis.call("HMGET", runs, unpack(names)) or {}
+    for i, name in ipairs(names) do
+      if not known[name] and not is_present[i] then sum = sum + (weights[i] or 1) * part * n / #names end
+      known[name] = true
+    end
+  end
+  local function add_runs(key, part)
+    local n = redis.call("HLEN", key)
+    add(n > MOST and redis.call("HRANDFIELD", key, MOST) or redis.call("HKEYS", key), n, part)
+  end
+  add_runs(runs, 1)
+  for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, 99)) do
+    local able = redis.call("ZRANGEBYSCORE", q.ring .. band, "-inf", "(inf", "LIMIT", 0, MOST)
+    add(able, #able == MOST and redis.call("ZCOUNT", q.ring .. band, "-inf", "(inf") or #able, 1)
+  end
+  add_runs(last_runs, 1 - (now - slice * SLICE_MS) / SLICE_MS)
+  return string.format("%.9f", sum)
 end
 
-local limits = redis.call("HMGET", q.limits, "queue", "clients")
-local sources = redis.call("HMGET", q.limit_sources, "run:queue", "run:clients")
-local _, queue_moment = queue_room(q)
-local _, moments = read_rooms(q, clients)
-local answer = {
-  now, { limits[1] or "", sources[1] or "", limits[2] or "", sources[2] or "" },
-  { redis.call("HGET", q.paused, "queue") or "", redis.call("HGET", q.running_counts, "queue") or "", queue_moment or "",
-    math.floor(all_runs + 0.5), math.floor(all_us + 0.5) },
+-- Those of these names that have a value, each with it.
+local function with_values(names, values)
+  local found = {}
+  for i, value in ipairs(values) do
+    if value then found[#found + 1], found[#found + 2] = names[i], value end
+  end
+  return found
+end
+
+local function fields(key, names) return #names > 0 and with_values(names, redis.call("HMGET", key, unpack(names))) or {} end
+local function scores(key, names) return #names > 0 and with_values(names, redis.call("ZMSCORE", key, unpack(names))) or {} end
+local function scanned(key, names) return { "0", fields(key, names) } end
+
+-- When the queue and these clients may start a job, where only their rates keep them from it.
+local function next_starts(members)
+  local _, of_queue = queue_room(q)
+  local _, moments = read_rooms(q, clients)
+  local found = of_queue and { "queue", of_queue } or {}
+  for i, moment in pairs(moments) do found[#found + 1], found[#found + 2] = members[i + 1], moment end
+  return found
+end
+
+if most > 0 then choose() end
+local has_run = #clients > 0 and redis.call("EXISTS", runs, last_runs) > 0
+local lanes, counts, totals = {}, {}, { ALL_TIME, ALL_RUNS, unpack(clients) }
+local limits, members, sources = { "queue", "clients", "weights" }, { "queue" }, { "run:queue", "run:clients" }
+for i, client in ipairs(clients) do
+  members[i + 1], sources[i + 2] = "client:" .. client, "run:client:" .. client
+  limits[2 * i + 2], limits[2 * i + 3] = members[i + 1], "paused:" .. client
+  for _, band in ipairs(bands_of(q, client)) do lanes[#lanes + 1] = band .. ":" .. client end
+end
+lanes = scores(q.lanes, lanes)
+for i = 1, #lanes, 2 do counts[#counts + 1] = redis.call("LLEN", q.lane .. lanes[i]) end
+for _, client in ipairs(clients) do counts[#counts + 1] = redis.call("ZCARD", q.scheduled_by_client .. ":" .. client) end
+return {
+  { now, has_run and active_weight() or "0", counts },
+  { lanes, 0, clients, scanned(q.limits, limits), scanned(q.limit_sources, sources), scanned(q.running_counts, members),
+    scanned(q.blocked, clients), next_starts(members), redis.call("HGET", q.paused, "queue") or "",
+    fields(runs, totals), fields(last_runs, totals), scores(q.client_time .. present, clients),
+    scores(q.client_time .. last, clients) },
 }
-for i, client in ipairs(clients) do answer[i + 3] = state_of(client, weights[i], moments[i]) end
-return answer
