@@ -13,11 +13,12 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
 from functools import cache
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from django.apps import apps
@@ -204,3 +205,23 @@ def outbox_lag() -> OutboxLag | None:
     oldest, why, queue = first or ("", "", "")
     seconds = max(0.0, time.time_ns() / 1e9 - made_ms(oldest) / 1000) if oldest else 0.0
     return OutboxLag(jobs=jobs, oldest_seconds=seconds, oldest_error=why, oldest_queue=queue)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxRow:
+    """A job that waits in the outbox."""
+
+    job_id: str
+    queue: str
+    task: str
+    attempts: int  # of relays, that were refused
+    due_at: datetime  # when a relay may take it
+    error: str  # of the last attempt
+
+
+def waiting_rows(of_places: Iterable[str], most: int, beginning: str = "") -> list[OutboxRow]:
+    """What waits in the outbox for these, the oldest first; with ids that begin so. Raises what the database raises."""
+    alias, names = outbox_database(), [each.name for each in fields(OutboxRow)]
+    rows = [rows_of(alias, place) for place in of_places] if alias is not None else []
+    found = [row for each in rows for row in each.filter(pk__startswith=beginning).order_by("pk").values(*names)[:most]]
+    return [OutboxRow(**row) for row in sorted(found, key=itemgetter("job_id"))[:most]]

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils.timezone import localtime
 
+from django_rtq.console.inspector.jobs.written import written_text
 from django_rtq.console.inspector.members import Membership
 from django_rtq.console.output import Column, ago, as_json, duration, number
 from django_rtq.core.commands.command import one_line
@@ -72,6 +73,7 @@ def job_dict_in_full(job: JobDetails, waiting_reason: str, member: Membership | 
     return {
         **job_dict(job),
         "waiting_reason": waiting_reason,
+        "exactly_once": written_text(job) or None,
         "workflow": member and {"id": member.workflow.id, "name": member.workflow.name, "step": member.step.number},
         "options": job.options,
         "progress": str(job.progress) if job.progress else None,
@@ -136,6 +138,8 @@ def _identity(job: JobDetails, waiting_reason: str) -> Iterator[tuple[str, str]]
     yield "State", f"{job.state}{detail}"
     if waiting_reason:
         yield "Waiting", waiting_reason
+    if written := written_text(job):
+        yield "Written", written
     yield "Task", job.task or "(unreadable)"
     yield "Queue", job.queue
     yield "Client", job.client or "-"

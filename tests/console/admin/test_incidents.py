@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from django.test import override_settings
+from django.utils import timezone
 
 from django_rtq.console import permissions
 from django_rtq.console.admin.display.incidents import health_of
@@ -12,6 +13,8 @@ from django_rtq.console.incidents import Action, Incident, Seen, Severity, find_
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.job import new_job_id
+from django_rtq.models import OutboxJob
 from django_rtq.workflows.workflow_states import BlockedWorkflow
 from tests.console.admin.conftest import MAIL, body, text
 from tests.console.incidents.conftest import declared  # noqa: F401
@@ -186,3 +189,19 @@ def test_the_page_shows_the_outbox_if_there_is_one(broker, viewer, rule):
         html = text(viewer.get(OVERVIEW))
         get_broker().close()
     assert ("Outbox" in html) is rule
+    assert ("/admin/django_rtq/job/outbox/" in html) is rule
+
+
+def test_what_waits_in_the_outbox_is_listed_with_its_error_and_found_by_its_id(broker, viewer):
+    first, second = new_job_id(), new_job_id()
+    for job_id, error in ((second, ""), (first, "Queue mail is full.")):
+        OutboxJob.objects.create(job_id=job_id, queue="mail", task="t", job="[]", due_at=timezone.now(), error=error)
+    with override_settings(RTQ={"REDIS": broker.config.redis, "OUTBOX": True}):
+        html = text(viewer.get("/admin/django_rtq/job/outbox/"))
+        found = viewer.get("/admin/django_rtq/job/search/", {"q": first})
+        only = text(viewer.get(found["Location"]))
+        get_broker().close()
+
+    assert html.index(first) < html.index(second)
+    assert "Queue mail is full." in only
+    assert second not in only

@@ -15,7 +15,8 @@ from django_rtq.models import CommittedJob
 from tests.app import once_tasks
 from tests.console.admin.conftest import MAIL, body, logged, text
 from tests.console.admin.test_dead_letters import hidden_fields, said
-from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, scheduled_job
+from tests.support.commands import run
+from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, retrying_job, scheduled_job
 
 PAGE = "/admin/django_rtq/job/"
 
@@ -321,6 +322,9 @@ def test_a_dead_letter_that_runs_exactly_once_says_what_it_has_written(broker, v
 
     assert "Nothing was written: no run has committed." in before
     assert "A run has committed." in text(viewer.get(f"{PAGE}{job.id}/"))
+    assert "Written:    A run has committed." in run("rtq_jobs", "show", job.id).out
+    retrying = retrying_job(broker, body=json.dumps({"task": once_tasks.wait.name}))
+    assert "Nothing was written" in run("rtq_jobs", "show", retrying.id, "--json").json[0]["exactly_once"]
 
 
 def test_a_job_of_a_batch_says_so(broker, viewer, monkeypatch):

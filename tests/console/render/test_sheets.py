@@ -19,8 +19,10 @@ from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.console.subjects.queues import Queue
 from django_rtq.console.subjects.schedules import Planned
 from django_rtq.console.subjects.tasks import TaskRow
+from django_rtq.core.jobs.job import new_job_id
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.schedules import every
+from django_rtq.databases.outbox import OutboxRow
 from tests.app.tasks import note
 from tests.console.incidents.overviews import NOW, row
 
@@ -42,6 +44,9 @@ ROWS = {
     "registeredtask": TaskRow(
         task="shop.tasks.charge", metrics=TaskMetrics(done=9, failed=2, crashed=1), pauses=[("mail", _PAUSE)],
         code=note,
+    ),
+    "outbox": OutboxRow(
+        job_id=new_job_id(), queue="mail", task="shop.tasks.charge", attempts=2, due_at=NOW, error="Queue mail is full."
     ),
     "version": VersionRuns(version="v44", since=NOW, metrics=TaskMetrics(done=9, failed=1, runs={12: 10})),
     "worker": WorkerDetails(

@@ -29,7 +29,7 @@ def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> li
         _total(_("Done/min"), sum(row.done_per_minute for row in overview.queues)),
     ]
     if lag:
-        cells.append(_total(_("Outbox"), lag.jobs))
+        cells.append(_total(_("Outbox"), lag.jobs, url("job_outbox")))
     server = overview.server
     if server.used_memory:
         cells.append(_cell(f"{server.name.title()} {server.version}", _size(server.used_memory)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -30,11 +31,15 @@ from django_rtq.console.admin.pages.page_admin import Route
 from django_rtq.console.admin.pages.searching import JobSearch
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
+from django_rtq.console.inspector.jobs.written import written_text
 from django_rtq.console.inspector.members import membership_of
 from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.console.render.column import STATE_LABELS
+from django_rtq.console.render.html import Viewer, listing
+from django_rtq.console.render.sheet import Wanted
 from django_rtq.console.sanitize import clean_text, named_arguments
+from django_rtq.console.subjects.outbox import OUTBOX
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
@@ -55,6 +60,7 @@ class JobAdmin(BulkPages):
         return [
             Route("", "changelist", self.running),
             Route("search/", "search", self.search),
+            Route("outbox/", "outbox", self.outbox),
             *self.bulk_routes("run_now", "bulk/"),
             *self.bulk_routes("cancel", "bulk/"),
             Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "BOTH"),
@@ -89,7 +95,24 @@ class JobAdmin(BulkPages):
         job = search.find_by_id()
         if job is not None:
             return HttpResponseRedirect(self._job_url(job.id, job.queue))
+        if search.is_in_outbox():
+            return HttpResponseRedirect(self.url("job_outbox", query={"search": search.text}))
         return self.render(request, "search.html", search.context(self.url), is_form=True)
+
+    def outbox(self, request: HttpRequest) -> HttpResponse:
+        """What waits in the outbox, with the error of each."""
+        page = query_params.get_int(request.GET, "page", 1)
+        wanted = Wanted(search=query_params.get_text(request.GET, "search"), page=max(1, page))
+        try:
+            found = OUTBOX.find(get_inspector(), wanted)
+        except DatabaseError as error:
+            return self._render_problem(request, _("The outbox"), str(error), status=503)
+
+        def url(name: str, *args: str, **options: Any) -> str:
+            return self.url("job_outbox" if name == "outbox_changelist" else name, *args, **options)
+
+        viewer = Viewer(url=url, may=request.user.has_perm)
+        return self.render(request, "list.html", listing(OUTBOX, found, wanted, viewer))
 
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """The page of a job."""
@@ -114,7 +137,7 @@ class JobAdmin(BulkPages):
             "attempts": job.attempts[::-1],
             "is_known": not is_unknown(job.task),
             "is_internal": is_internal(job.task),
-            "exactly_once": _exactly_once_text(job),
+            "exactly_once": written_text(job),
             "batch": getattr(known_task(job.task), "batch", None),
         }
         return self.render(request, "job.html", context)
@@ -320,20 +343,6 @@ def why_unchanged(job_id: str, queue: str) -> str:
         "id": shown,
         "state": str(STATE_LABELS[job.state]),
     }
-
-
-def _exactly_once_text(job: JobDetails) -> str:
-    """What a dead letter has written, if its task runs exactly once. "" for other jobs."""
-    task = known_task(job.task)
-    if job.state is not JobState.DEAD or task is None or not task.exactly_once:
-        return ""
-    try:
-        is_written = has_committed(task.exactly_once, job.id)
-    except DatabaseError:
-        return _("The database did not say whether a run has committed.")
-    if is_written:
-        return _("A run has committed. After a requeue the job succeeds, and its function is not called again.")
-    return _("Nothing was written: no run has committed.")
 
 
 def _requeue_changed(job: JobDetails, form: CallForm) -> bool:

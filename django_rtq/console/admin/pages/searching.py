@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import DatabaseError
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
@@ -20,10 +21,13 @@ from django_rtq.console.admin.filters import query_of_search
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_number
 from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.members import viewed_places
 from django_rtq.console.inspector.places import shard_numbers, views_all_shards
 from django_rtq.console.inspector.selection import LONGEST, QueryError, Selection
 from django_rtq.console.search import Found, read_query, search
 from django_rtq.core.jobs.details import JobDetails
+from django_rtq.core.jobs.job import made_at
+from django_rtq.databases.outbox import waiting_rows
 from django_rtq.exceptions import BrokerError, JobNotFound
 
 
@@ -63,6 +67,14 @@ class JobSearch:
             return get_inspector().find(job_id)
         except JobNotFound:
             return None
+
+    def is_in_outbox(self) -> bool:
+        """Whether the query is the id of a job that waits in the outbox."""
+        job_id = self.query.only_text if self.query and not self.cursor else ""
+        try:
+            return made_at(job_id) is not None and bool(waiting_rows(viewed_places(), 1, job_id))
+        except DatabaseError:
+            return False
 
     def _find_in_shards(self, job_id: str) -> JobDetails | None:
         """None also if a page of all shards says that its shard does not answer."""
