@@ -197,22 +197,8 @@ def test_a_job_in_another_queue_is_awaited_there(broker, later):
     assert handle.get(PATIENCE) == 3
 
 
-def test_async_code_waits_for_it_too(broker, later):
-    handle = elsewhere()
-    later(lambda: end_elsewhere(broker, handle))
-
-    assert asyncio.run(handle.aget(PATIENCE)) == 3
-
-
 def test_the_result_of_a_job_that_has_ended_in_another_queue(broker):
     handle = elsewhere()
     end_elsewhere(broker, handle)
 
     assert handle.get() == handle.result == 3
-
-
-def test_a_job_that_waits_in_another_queue_took_too_long(broker):
-    handle = elsewhere()
-
-    with pytest.raises(ResultTimeout):
-        handle.get(0.001)

@@ -41,7 +41,6 @@ COMMANDS = set(
     ZREVRANGE ZREVRANGEBYSCORE ZREVRANK ZSCORE
     """.split()
 )
-PURPOSES = {"returns", "sent twice:"}
 
 every_file = pytest.mark.parametrize("name", FILES)
 every_script = pytest.mark.parametrize("name", SCRIPTS)

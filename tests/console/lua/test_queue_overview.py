@@ -20,17 +20,6 @@ from tests.support.jobs import (
 from tests.support.single_steps import promote
 from tests.support.snapshots import snapshot
 
-EMPTY = {
-    "paused": False,
-    "queued": 0,
-    "scheduled": 0,
-    "retrying": 0,
-    "running": 0,
-    "dead": 0,
-    "oldest_seconds": None,
-    "clients": 0,
-}
-
 
 def test_every_job_is_counted_where_it_is(redis, broker, inspector):
     for seed in (finished_job, dead_job, retrying_job, scheduled_job):

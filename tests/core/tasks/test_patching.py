@@ -29,17 +29,6 @@ def test_mock_patch_object_respects_the_signature_of_a_method():
     delay.assert_called_once_with("a")
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_monkeypatch_replaces_a_method_until_its_context_ends(monkeypatch, method):
-    calls = []
-    with monkeypatch.context() as patch:
-        patch.setattr(note, method, lambda *args: calls.append(args))
-        getattr(note, method)(1, 2)
-    assert calls == [(1, 2)]
-
-    assert getattr(note, method).__func__ is getattr(Task, method)
-
-
 def test_a_copy_has_the_methods_of_its_class():
     with mock.patch.object(note, "delay"):
         assert note.using(priority=5).delay.__func__ is Task.delay

@@ -103,17 +103,6 @@ def test_all_or_none(limits, announced, is_async, work):
     assert len(work.delay_many(calls(1, 2), all_or_none=True)) == 2
 
 
-def test_coroutines(limits):
-    limits.set_queue(QUEUE, max_waiting=1)
-
-    async def enqueue():
-        await add.adelay(1)
-        await add.adelay(2)
-
-    with pytest.raises(QueueFull):
-        asyncio.run(enqueue())
-
-
 def test_a_duplicate_is_no_new_job(limits):
     limits.set_queue(QUEUE, max_waiting=1)
     job = once.delay(1)

@@ -16,7 +16,6 @@ from tests.support.waiting import wait_until
 KEYS = 4  # of unique jobs, for each manner
 MANNERS = {"alone": torture_tasks.alone, "newest": torture_tasks.newest, "afresh": torture_tasks.afresh}
 CANCELS = 12  # after each round
-SLACK = 0.2
 
 
 class Call(NamedTuple):
