@@ -47,6 +47,15 @@ def rtq_short(task: object) -> str:
 
 
 @register.filter
+def rtq_rough(number: float) -> str:
+    """A number in four characters: 999, 1.2k, 12k, 3M."""
+    for size, unit in ((1_000_000, "M"), (1000, "k")):
+        if number >= size:
+            return format_number(round(number / size, 1 if number < 10 * size else 0)) + unit
+    return format_number(number)
+
+
+@register.filter
 def rtq_query(value: str, name: str) -> str:
     """A query parameter, also an empty one."""
     return urlencode({name: value})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -96,18 +97,34 @@ class Incident:
     @property
     def text(self) -> str:
         """What is wrong, in the active language. May contain any character: it has names and messages of errors."""
-        shown: dict[str, Any] = {"number": self.values.get("count", 1)}
-        for name, value in self.values.items():
+        return self.where_text + self._sentences(self.values)
+
+    @property
+    def where_text(self) -> str:
+        """The shards, if several were asked."""
+        where = ngettext("Shard %(numbers)s: ", "Shards %(numbers)s: ", len(self.shards))
+        return where % {"numbers": ", ".join(map(str, self.shards))} if self.shards else ""
+
+    def subject_and_text(self) -> tuple[str, str]:
+        """What the text begins with, as "Queue mail", or ""; and the text, without that if a colon follows it."""
+        values = {name: f"\0{value}\0" if name in _NAMES else value for name, value in self.values.items()}
+        marked = self._sentences(values)
+        found = _BEGINNING.match(marked)
+        subject, text = found[1] if found else "", marked
+        if found and found[2]:
+            text = marked[found.end() :]
+            text = text[:1].upper() + text[1:]
+        return subject.replace("\0", ""), text.replace("\0", "")
+
+    def _sentences(self, values: Mapping[str, Any]) -> str:
+        shown: dict[str, Any] = {"number": values.get("count", 1)}
+        for name, value in values.items():
             if isinstance(value, str):
                 shown[name] = value
             else:
                 shown[name] = format_duration(value) if name == "duration" else format_number(value)
         kind = DETECTORS[self.kind]
-        text = " ".join(str(each % shown) for each in (kind.text, *(kind.also[name] for name in self.also)))
-        if not self.shards:
-            return text
-        where = ngettext("Shard %(numbers)s: ", "Shards %(numbers)s: ", len(self.shards))
-        return where % {"numbers": ", ".join(map(str, self.shards))} + text
+        return " ".join(str(each % shown) for each in (kind.text, *(kind.also[name] for name in self.also)))
 
     def since_text(self, now: datetime) -> str:
         """Since when, in the active language and the current time zone; "" if that is unknown."""
@@ -155,6 +172,8 @@ class Incident:
 
 
 _SUBJECT = ("queue", "task", "client", "host", "workflow", "shard", "error_class", "job_id", "command")
+_NAMES = ("name", "host", "client", "task", "shard")  # the values that name a subject
+_BEGINNING = re.compile(r"([^\0:\uff1a]{0,20}\0[^\0]*\0)([:\uff1a]\s*)?")
 _STORED = ("kind", "severity", "since", "began_earlier", *_SUBJECT, "values", "also")
 
 

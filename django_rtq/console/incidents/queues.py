@@ -182,7 +182,7 @@ def version_fails_more(seen: Seen) -> Iterator[Incident]:
 def dead_letters(seen: Seen) -> Iterator[Incident]:
     """Queues with dead letters in which jobs died in the last hour."""
     least = incident_options().dead_letters
-    died = [(row, _in_an_hour(row.series, "dead")) for row in seen.overview.queues if row.details.dead]
+    died = [(row, in_an_hour(row.series, "dead")) for row in seen.overview.queues if row.details.dead]
     for row, count in sorted((pair for pair in died if pair[1] >= least), key=lambda pair: -pair[1]):
         since, began_earlier = streak(row.series, row.series.of("dead"))
         error = _error_of(row.newest_dead)[1]
@@ -457,9 +457,9 @@ def is_falling_behind(row: QueueRow) -> bool:
     return now is None or (before is not None and now > 2 * before)
 
 
-def failed_lately(row: QueueRow) -> int:
-    """The number of runs that failed in the last minutes."""
-    return row.series.total("failed", max(1, LATELY * 60 // row.series.step_seconds))
+def lately(row: QueueRow, name: str) -> int:
+    """A counter of the last minutes."""
+    return row.series.total(name, max(1, LATELY * 60 // row.series.step_seconds))
 
 
 def streak(series: Series, numbers: Sequence[int]) -> tuple[datetime | None, bool]:
@@ -479,7 +479,8 @@ def streak(series: Series, numbers: Sequence[int]) -> tuple[datetime | None, boo
     return series.begins_at + timedelta(seconds=first * series.step_seconds), first <= gap
 
 
-def _in_an_hour(series: Series, name: str) -> int:
+def in_an_hour(series: Series, name: str) -> int:
+    """A counter of the last hour."""
     return series.total(name, max(1, 3600 // series.step_seconds))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,7 +19,9 @@ from django_rtq.console.inspector.jobs.job_list import JobListReader
 from django_rtq.console.inspector.jobs.job_page import JobPage
 from django_rtq.console.inspector.jobs.queue_position import QueuePosition, find_with_position
 from django_rtq.console.inspector.jobs.walk import JobWalk
+from django_rtq.console.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
 from django_rtq.console.inspector.metrics.reader import VersionRuns
+from django_rtq.console.inspector.metrics.time_series import Series
 from django_rtq.console.inspector.overview import OverviewReader
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
 from django_rtq.console.inspector.shared_overview import SharedOverview
@@ -45,12 +48,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePage:
-    """A queue, a page of its jobs, and its clients."""
+    """A queue, a page of its jobs, its clients, and its last hour."""
 
     details: QueueDetails
     page: JobPage
     clients: Sequence[ClientInQueue]
     versions: list[VersionRuns]  # of the project, the newest first; none without RTQ["VERSION"]
+    series: Series
+    deploys: list[Deploy]  # the newest first; none without RTQ["VERSION"]
 
 
 class Inspector(JobAccess):
@@ -105,18 +110,24 @@ class Inspector(JobAccess):
         clients: int = 20,
     ) -> QueuePage:
         """queues.get(), job_list.page() and clients.busiest() at once: one round trip, more with some filters."""
-        keys = self._keys.of(queue)
-        also = [SCRIPTS["queue_overview"].call(keys, ()), self.clients.busiest_command(queue, clients)]
-        also.append(SCRIPTS["task_history"].call(keys, (0, "", "")))
+        keys, history, now_ms = self._keys.of(queue), self.overview.series, time.time_ns() // 1_000_000
         walk = JobWalk(self._broker, [(queue, state)], filter)
-        walk.also = also
+        walk.also = [
+            SCRIPTS["queue_overview"].call(keys, ()),
+            self.clients.busiest_command(queue, clients),
+            SCRIPTS["task_history"].call(keys, (0, "", "")),
+            history.command(queue, 60, 1, now_ms),
+            *deploy_commands(self._broker),
+        ]
         page = walk.page(cursor, limit)
-        details, busiest, (_mark, _now, versions, *_lines) = walk.replies
+        details, busiest, (_mark, _now, versions, *_lines), minutes, *deploys = walk.replies
         return QueuePage(
             details=read_queue_details(queue, details),
             page=page,
             clients=self.clients.read_busiest(queue, busiest, clients),
             versions=VersionRuns.read_all(versions),
+            series=history.read(queue, 60, 1, minutes),
+            deploys=read_deploys(deploys),
         )
 
     def server(self) -> ServerDetails:

@@ -105,7 +105,9 @@ PART = Kind(html=_part_text, plain=lambda part: f"{part[0]}/{part[1]}", raw=lamb
 METER = Kind(html=_meter, plain=lambda part: f"{100 * part:.0f} %")
 RATE = Kind(html=format_number, plain=lambda rate: f"{rate:,.1f}", is_number=True)
 LINE = Kind(
-    html=lambda steps: sparkline(steps.counts, steps.label),
+    html=lambda steps: format_html(
+        "{} {}", sparkline(steps.counts, steps.label), format_number(max(steps.counts, default=0))
+    ),
     plain=lambda steps: number(sum(steps.counts)),
     raw=lambda steps: list(steps.counts),
 )

@@ -22,6 +22,7 @@ from django_rtq.console.inspector.jobs.job_list import JobListReader
 from django_rtq.console.inspector.jobs.job_page import DEPTH, JobPage
 from django_rtq.console.inspector.jobs.walk import JobWalk, List
 from django_rtq.console.inspector.metrics.reader import TaskMetrics, merged_versions
+from django_rtq.console.inspector.metrics.time_series import merge_series
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import QueueReader
 from django_rtq.console.inspector.shared_overview import SharedOverview
@@ -183,6 +184,8 @@ class AllShards(Inspector):
             page=merged_page(unfinished, begun, limit, lambda place: 0),
             clients=merged_busiest([page.clients for page in pages.values()], clients),
             versions=merged_versions(page.versions for page in pages.values()),
+            series=merge_series([page.series for page in pages.values()]),
+            deploys=next(iter(pages.values())).deploys,
         )
 
     # -- act

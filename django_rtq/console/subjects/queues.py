@@ -69,8 +69,9 @@ class Queue:
         if self.lately is None:
             return None
         series = self.lately.series
-        done = {"name": self.name, "count": format_number(series.total("succeeded"))}
-        return Steps(series.of("succeeded")[:-1], gettext("%(name)s: %(count)s done") % done)
+        minutes, done = series.of("succeeded")[:-1], format_number(series.total("succeeded"))
+        said = {"name": self.name, "count": done, "most": format_number(max(minutes, default=0))}
+        return Steps(minutes, gettext("%(name)s: %(count)s done, %(most)s in a minute at most") % said)
 
 
 def _number(name: str, title: Any, css: str = "") -> Column:
@@ -79,7 +80,7 @@ def _number(name: str, title: Any, css: str = "") -> Column:
     def link(queue: Queue, url: PageUrl) -> str:
         return f"{url('queue_change', queue.name)}?state={name}"
 
-    return Column(name, title, attrgetter(f"details.{name}"), NUMBER, link=link, css=_always(css))
+    return Column(name, title, attrgetter(f"details.{name}"), NUMBER, link=link, css=_always(css), is_sortable=True)
 
 
 def _always(css: str) -> Callable[[Queue], str] | None:
@@ -90,24 +91,28 @@ def _lately(name: str) -> Callable[[Queue], Any]:
     return lambda queue: None if queue.lately is None else getattr(queue.lately, name)
 
 
+def _rate(name: str, title: Any, css: str = "") -> Column:
+    return Column(name, title, _lately(name), RATE, css=_always(css), is_sortable=True)
+
+
 class Queues(Sheet[Queue]):
     """The list of queues."""
 
     model, title, css, is_acted_on = "queue", _("Queues"), "rtq-figures", False
     columns = (
-        Column("name", _("Queue"), link=lambda queue, url: url("queue_change", queue.name)),
+        Column("name", _("Queue"), link=lambda queue, url: url("queue_change", queue.name), is_sortable=True),
         Column("state", _("State"), kind=states(STATES), under="name"),
         _number("queued", _("Queued")),
-        Column("oldest_seconds", _("Oldest wait"), attrgetter("details.oldest_seconds"), DURATION),
+        Column("oldest_seconds", _("Oldest wait"), attrgetter("details.oldest_seconds"), DURATION, is_sortable=True),
         _number("scheduled", _("Scheduled")),
         _number("retrying", _("Retrying"), "rtq-is-warn"),
         _number("running", _("Running")),
         _number("dead", _("Dead"), "rtq-is-bad"),
-        Column("done_per_minute", _("Done/min"), _lately("done_per_minute"), RATE),
-        Column("failed_per_minute", _("Failed/min"), _lately("failed_per_minute"), RATE, css=_always("rtq-is-bad")),
+        _rate("done_per_minute", _("Done/min")),
+        _rate("failed_per_minute", _("Failed/min"), "rtq-is-bad"),
         Column("last_hour", _("Last hour"), kind=LINE),
         Column("utilisation", _("Busy"), _lately("utilisation"), METER),
-        Column("workers", _("Workers"), kind=NUMBER),
+        Column("workers", _("Workers"), kind=NUMBER, is_sortable=True),
         Column("holds", _("Held back"), lambda queue: queue.details.holds or None, under="name"),
     )
     actions = (SWITCHES["queue"], ACTIONS["purge_queue"], ACTIONS["forget_queue"])

@@ -1,5 +1,6 @@
 // Selects all rows of a table, or a range with Shift. The key / focuses the search box.
 // A search without a match so far goes on by itself.
+// Folds Django's side bar: our tabs are the navigation. Its button opens it on this page alone.
 // Listens on the document, so that it keeps working when live.js replaces a region.
 "use strict";
 (() => {
@@ -32,5 +33,9 @@
       if (query.value === query.defaultValue) location.replace(further.href);
     }, 250);
   }
+  const [fold, bar] = ["toggle-nav-sidebar", "nav-sidebar"].map((id) => document.getElementById(id));
+  const open = (isOpen) => bar.setAttribute("aria-expanded", bar.parentElement.classList.toggle("shifted", isOpen));
+  if (fold) open(false);
+  fold?.addEventListener("click", (event) => { event.stopImmediatePropagation(); open(); }, true);
   document.documentElement.classList.add("rtq-has-script");
 })();

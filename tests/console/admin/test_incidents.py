@@ -76,7 +76,8 @@ def test_a_failing_task_is_told_with_pages_and_the_way_to_requeue():
 
     (line,) = health(row(dead=1578, dead_letter=letter, counts=counts)).lines
 
-    assert line.text.startswith("Queue mail: 17 jobs died in the last hour. Dead letters now: 1,578.")
+    assert (line.subject, line.figure, line.kind) == ("Queue mail", "1,578", "Dead letters")
+    assert line.text.startswith("17 jobs died in the last hour. Dead letters now: 1,578.")
     assert line.url == "queue_change mail state=dead"
     assert line.requeue_url == "deadletter_requeue_all queue=mail"
     assert line.since_text.startswith("since ")
@@ -112,9 +113,35 @@ def test_a_hung_job_has_its_page_and_that_of_all_running_jobs():
 
 def test_of_many_incidents_of_a_kind_the_worst_are_shown():
     rows = [row(f"queue-{n}", dead=1, counts={"dead": minutes(n)}) for n in range(1, 6)]
-    lines = [line.text for line in health(*rows).lines]
-    assert [line.partition(":")[0] for line in lines[:3]] == ["Queue queue-5", "Queue queue-4", "Queue queue-3"]
-    assert lines[3:] == ["2 more incidents of the kind dead_letters."]
+    found = health(*rows)
+    assert [line.subject for line in found.open_lines] == ["Queue queue-5", "Queue queue-4", "Queue queue-3"]
+    assert [line.text for line in found.folded_lines] == ["2 more incidents of the kind dead_letters."]
+    assert found.queues == [f"queue-{n}" for n in (5, 4, 3, 2, 1)]
+
+
+def test_the_first_cards_are_critical_and_have_most_jobs_that_wait_longest():
+    long_waits = [row(name, queued=n, oldest_seconds=900.0) for name, n in (("few", 2), ("many", 90))]
+    late = row("late", scheduled=1, scheduler_seconds=900.0)
+    found = health(*long_waits, late, row("paused", paused=True), workers=[worker(queues=["few", "many", "late"])])
+    assert [(line.subject, line.level) for line in found.open_lines] == [
+        ("Queue late", "bad"), ("Queue many", "warn"), ("Queue few", "warn"),
+    ]  # fmt: skip
+    assert "Queue paused" in [line.subject for line in found.folded_lines]
+
+
+@pytest.mark.parametrize(
+    ("values", "figure"),
+    [
+        ({"share": 64, "duration": 90.0}, "64 %"),
+        ({"failed": 8, "runs": 20}, "40 %"),
+        ({"count": 17, "dead": 68}, "68"),
+        ({"count": 1, "duration": 90.0}, "90 s"),
+        ({}, ""),
+    ],
+)
+def test_a_card_has_the_number_that_says_most(values, figure):
+    incident = Incident(kind="no_worker", severity=Severity.WARNING, values=values)
+    assert health_of([incident], overview(), url).lines[0].figure == figure
 
 
 def test_names_and_messages_are_cleaned():
@@ -143,7 +170,7 @@ def test_the_page_says_which_task_fails_with_links_that_lead_there(broker, viewe
     assert "12 jobs died in the last hour. Dead letters now: 12." in html
     assert f'href="{OVERVIEW}{QUEUE}/?state=dead&amp;task={MAIL}&amp;error=shop.OutOfOrder"' in html
     assert "All is well" not in html
-    assert "rtq-banner rtq-good" not in html
+    assert "rtq-health rtq-good" not in html
     requeue_all = "/admin/django_rtq/deadletter/requeue-all/"
     requeue = f'href="{requeue_all}?queue={QUEUE}&amp;task={MAIL}&amp;error=shop.OutOfOrder"'
     assert requeue not in html

@@ -90,6 +90,30 @@ def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, ins
     assert 'data-rtq-live="count-deadletter"></span>' in text(operator.get("/admin/django_rtq/worker/"))
 
 
+def test_queues_with_trouble_are_first_unless_another_order_is_wanted(broker, viewer, inspector):
+    for name in ("a", "b", "c"):
+        queued_job(broker, queue=name)
+    broker.sign_on(["a", "b", "c"], "w1")
+    inspector.pause("c")
+
+    def names(query):
+        return re.findall(r'<th scope="row"><a href="(\w)/">', text(viewer.get(f"{OVERVIEW}{query}")))
+
+    assert names("") == ["c", "a", "b"]
+    assert names("?sort=-name") == ["c", "b", "a"]
+    html = text(viewer.get(f"{OVERVIEW}?sort=name&span=24h"))
+    assert names("?sort=name") == ["a", "b", "c"]
+    assert 'href="?sort=-name&amp;span=24h"' in html
+    assert 'href="/admin/django_rtq/queue/?span=7d&amp;sort=name"' in html
+
+
+def test_a_queue_has_its_own_charts(broker, jobs, viewer, round_trips):
+    round_trips.clear()
+    html = text(viewer.get(PAGE))
+    assert html.count('<svg class="rtq-chart"') == 2
+    assert len(round_trips) == 1
+
+
 def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
     keys, front = broker.keys.of(QUEUE), inspector.overview.read(60)
     began = int(front.queues[0].series.begins_at.timestamp()) // 60
@@ -104,7 +128,7 @@ def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
 def test_what_waits_without_a_worker_is_a_matter_for_the_banner(broker, operator):
     queued_job(broker, "a")
     html = text(operator.get(OVERVIEW))
-    assert "rtq-banner rtq-bad" in html
+    assert "rtq-health rtq-bad" in html
     assert f"rtq_worker --queues {QUEUE}" in html
 
 

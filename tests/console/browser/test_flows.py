@@ -84,7 +84,7 @@ def test_a_page_can_be_halted_and_stays_so(broker, page):
     page.get_by_role("button", name="Stop refreshing").click()
     shows(status(page), "Not refreshing")
     with page.expect_request("**/queue/default/**"):
-        follow(page.get_by_role("link", name=QUEUE))
+        follow(page.get_by_role("link", name=QUEUE, exact=True))
     shows(status(page), "Not refreshing")
     page.get_by_role("button", name="Start refreshing").click()
     shows(status(page), "Live")
@@ -194,7 +194,7 @@ def test_what_is_wrong_is_ended_from_the_overview_in_three_clicks(broker, inspec
     page.set_viewport_size({"width": width, "height": 800})
     inspector.pause(QUEUE)
     page.goto(OVERVIEW)
-    banner = page.locator(".rtq-incidents")
+    banner = page.locator(".rtq-health")
     shows(banner, "12 jobs died in the last hour")
     shows(banner, "since")
 
@@ -269,7 +269,7 @@ def test_the_focus_survives_a_refresh(broker, page):
     page.goto(OVERVIEW)
     press_until(page, "Tab", f".rtq tbody th a[href$='{QUEUE}/']")
     queued_job(broker, "second")
-    shows(page.locator(".rtq tbody tr").first, "2")
+    shows(page.locator(".rtq-figures tbody tr").first, "2")
     assert page.evaluate("document.activeElement.getAttribute('href')").endswith(f"{QUEUE}/")
 
 

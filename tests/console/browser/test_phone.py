@@ -36,7 +36,7 @@ def assert_fits(page):
 def test_a_phone_at_three_in_the_morning(phone, inspector):
     phone.goto("/admin/django_rtq/queue/")
 
-    shows(phone.locator(".rtq-incidents"), "12 jobs died in the last hour")
+    shows(phone.locator(".rtq-health"), "12 jobs died in the last hour")
     assert_fits(phone)
     headings = phone.locator(".rtq-figures thead th").filter(visible=True).all_inner_texts()
     assert [" ".join(text.split()) for text in headings] == ["Queue", "Queued", "Oldest wait", "Dead", "Failed/min"]

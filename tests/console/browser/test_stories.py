@@ -24,7 +24,7 @@ def test_why_is_job_123_not_running(broker, page):
 def test_is_my_scheduler_alive(broker, page):
     queued_job(broker, body=body("waits"))
     page.goto(OVERVIEW)
-    scheduler = page.locator(".rtq-strip div").filter(has_text="Scheduler")
+    scheduler = page.locator(".rtq-line-of div").filter(has_text="Scheduler")
     assert "alive" not in scheduler.inner_text()
 
     broker.maintenance.promote([QUEUE])
@@ -37,7 +37,7 @@ def test_which_worker_is_hung(broker, page):
     finished_job(broker)
     job = claimed_job(broker, "hung", worker="web7:1:x", body='{"task":"tests.app.tasks.note","time_limit":0.0001}')
     page.goto(OVERVIEW)
-    banner = page.locator(".rtq-incidents")
+    banner = page.locator(".rtq-health")
     shows(banner, "1 job seems to hang: note")
 
     follow(banner.get_by_role("link", name="Show running jobs"))

@@ -60,7 +60,7 @@ def test_the_pages_live(theme, browser, jobs):
     with window(browser, theme) as page:
         visit(page, "queue_changelist", jobs)
         expect(page.locator(".rtq-live [role=status]")).to_contain_text("Live")
-        assert page.locator(".rtq table").first.is_visible()
+        assert page.locator(".rtq-figures").first.is_visible()
         assert overflow(page) <= 0
 
 

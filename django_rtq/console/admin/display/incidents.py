@@ -1,4 +1,4 @@
-"""The banner of the overview: what is wrong, since when, and the buttons that end it; or that all is well."""
+"""The incidents of the overview as cards: what is wrong, since when, and what ends it; or that all is well."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.console.admin.urls import PageUrl
-from django_rtq.console.formatting import format_number
-from django_rtq.console.incidents import Action, Incident, of_shards, worst_of
+from django_rtq.console.formatting import format_duration, format_number, format_percent
+from django_rtq.console.incidents import Action, Incident, Severity, of_shards, worst_of
 from django_rtq.console.incidents.detection import reported
-from django_rtq.console.incidents.queues import failed_lately
+from django_rtq.console.incidents.queues import lately
 from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.sanitize import clean_text
@@ -32,13 +32,26 @@ _LISTS: dict[Action, tuple[Any, str]] = {
     Action.SHOW_SCHEDULES: (gettext_lazy("Show schedules"), "schedule_changelist"),
 }
 MAX_OF_KIND = 3  # incidents of one kind that are shown; the others are counted
+LEAST_SHOWN, MOST_SHOWN = 3, 6  # cards; so many are shown if they are critical. The others are folded
+_LEVELS = {
+    Severity.CRITICAL: ("bad", gettext_lazy("Critical")),
+    Severity.WARNING: ("warn", gettext_lazy("Warning")),
+    Severity.INFO: ("plain", ""),
+}
+_JOBS = ("dead", "waiting", "jobs", "count", "failed")  # the values that are numbers of jobs, the most telling first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentLine:
-    """One incident in the banner."""
+    """One incident, or how many there are more of a kind."""
 
-    text: str
+    text: str  # without the subject, if it began with it and a colon
+    subject: str = ""
+    figure: str = ""
+    kind: str = ""  # for people; "": this is no incident, but tells of some
+    where: str = ""  # the shards
+    level: str = ""  # a CSS class
+    severity: Any = ""  # in words
     url: str = ""  # the page with the details
     since: datetime | None = None
     since_text: str = ""
@@ -46,44 +59,75 @@ class IncidentLine:
     requeue_url: str = ""  # asks before it requeues
     resume_url: str = ""  # takes a POST
     command: str = ""
-    is_critical: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class Health:
-    """The banner of the overview."""
+    """What the overview says first."""
 
     lines: list[IncidentLine] = field(default_factory=list)  # the worst first
+    shown: int = 0  # how many of them are not folded
+    queues: list[str] = field(default_factory=list)  # with incidents, the worst first
     worst: str = "ok"  # of the incidents
     summary: str = ""  # shown if there are no incidents
     is_well: bool = True  # no incidents, recent failures or dead letters
 
     @property
     def level(self) -> str:
-        """The CSS class of the banner."""
+        """The CSS class of the whole."""
         if self.lines:
             return {"critical": "bad", "warning": "warn"}.get(self.worst, "plain")
         return "good" if self.is_well else "plain"
 
+    @property
+    def open_lines(self) -> list[IncidentLine]:
+        """Those that are seen at once."""
+        return self.lines[: self.shown]
+
+    @property
+    def folded_lines(self) -> list[IncidentLine]:
+        """Those behind "4 more"."""
+        return self.lines[self.shown :]
+
 
 def health_of(incidents: Sequence[Incident], overview: Overview, url: PageUrl) -> Health:
-    """The banner for these incidents."""
-    lines, seen = [], Counter(incident.kind for incident in incidents)
-    shown: Counter[str] = Counter()
-    for incident in incidents:
-        shown[incident.kind] += 1
-        if shown[incident.kind] <= MAX_OF_KIND:
+    """The cards of these incidents: of each severity first those for which most jobs wait longest."""
+    lines, more, seen = [], [], Counter[str]()
+    ordered = _by_weight(incidents, overview.now)
+    for incident in ordered:
+        seen[incident.kind] += 1
+        if seen[incident.kind] <= MAX_OF_KIND:
             lines.append(_line(incident, overview.now, url))
-        if shown[incident.kind] == seen[incident.kind] > MAX_OF_KIND:
-            lines.append(_more(incident, seen[incident.kind] - MAX_OF_KIND, url))
+        elif seen[incident.kind] == MAX_OF_KIND + 1:
+            more.append(incident)
+    critical = sum(line.level == "bad" for line in lines)
+    shown = max(LEAST_SHOWN, min(MOST_SHOWN, critical))
+    lines += [_more(incident, seen[incident.kind] - MAX_OF_KIND, url) for incident in more]
     summary, is_well = _summary(overview)
-    return Health(lines=lines, worst=worst_of(incidents), summary=summary, is_well=is_well)
+    return Health(
+        lines=lines,
+        shown=shown,
+        queues=list(dict.fromkeys(incident.queue for incident in ordered if incident.queue)),
+        worst=worst_of(incidents),
+        summary=summary,
+        is_well=is_well,
+    )
+
+
+def _by_weight(incidents: Sequence[Incident], now: datetime) -> list[Incident]:
+    """The critical ones first, and of each severity those with most jobs times how long they wait."""
+
+    def weight(incident: Incident) -> float:
+        jobs = next((incident.values[name] for name in _JOBS if incident.values.get(name)), 1)
+        return float(jobs) * max(1.0, (now - incident.since).total_seconds() if incident.since else 1.0)
+
+    return sorted(incidents, key=lambda each: (list(Severity).index(each.severity), -weight(each), not each.actions))
 
 
 def health_of_shards(
     answers: ShardAnswers, found: Mapping[int, Sequence[Incident]], overview: Overview, url: PageUrl
 ) -> Health:
-    """The banner of all shards together, with those that are silent."""
+    """The same of all shards together, with those that are silent."""
     silent = [silent_shard(each.number, each.error, since=each.since, is_missing=True) for each in answers.silent]
     return health_of(reported([*silent, *of_shards(found)]), overview, url)
 
@@ -93,7 +137,8 @@ def _url_in(url: PageUrl, number: int, name: str, *args: str, query: Mapping[str
 
 
 def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
-    text = clean_text(incident.text, 1000)
+    subject, text = incident.subject_and_text()
+    level, severity = _LEVELS[incident.severity]
     if len(incident.shards) == 1:
         url = partial(_url_in, url, incident.shards[0])
     pages = [
@@ -104,16 +149,31 @@ def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
     query = {"queue": incident.queue, "task": incident.task, "error": incident.error_class}
     can_requeue, can_resume = Action.REQUEUE in incident.actions, Action.RESUME in incident.actions
     return IncidentLine(
-        text=text,
+        text=clean_text(text, 1000),
+        subject=clean_text(subject or incident.values.get("task", ""), 120),
+        figure=_figure(incident.values),
+        kind=incident.kind.replace("_", " ").capitalize(),
+        where=incident.where_text.rstrip(":\uff1a "),
+        level=level,
+        severity=severity,
         url=pages[0][1] if pages else "",
         since=incident.since,
         since_text=incident.since_text(now),
-        links=pages[1:],
+        links=pages[1 : 2 if can_requeue or can_resume else 3],  # two buttons at most
         requeue_url=url("deadletter_requeue_all", query=query) if can_requeue else "",
         resume_url=url("queue_resume", incident.queue) if can_resume else "",
         command=incident.command,
-        is_critical=incident.is_critical,
     )
+
+
+def _figure(values: Mapping[str, Any]) -> str:
+    """The one number that says most; "" if none does."""
+    if "share" in values:
+        return format_percent(values["share"] / 100)
+    if "failed" in values:
+        return format_percent(values["failed"] / values["runs"])
+    number = next((values[name] for name in ("dead", "count") if values.get(name, 0) > 1), 0)
+    return format_number(number) if number else format_duration(values["duration"]) if "duration" in values else ""
 
 
 def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
@@ -153,14 +213,17 @@ def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
     address = {"task_failing": tasks, "task_paused": tasks, "dead_letters": url("deadletter_changelist")}
     address["workflow_stuck"] = url("workflow_changelist")
     address["workflow_blocked"] = url("workflow_changelist", query={"state": "blocked"})
-    return IncidentLine(text=text, url=address.get(incident.kind, ""), is_critical=incident.is_critical)
+    return IncidentLine(text=text, url=address.get(incident.kind, ""))
 
 
 def _summary(overview: Overview) -> tuple[str, bool]:
     """The text if there are no incidents, and whether there are no failures and dead letters either."""
     count = len(overview.living)
     workers = ngettext("%(count)d worker", "%(count)d workers", count) % {"count": count}
-    failed, dead = sum(map(failed_lately, overview.queues)), sum(row.details.dead for row in overview.queues)
+    failed, dead = (
+        sum(lately(row, "failed") for row in overview.queues),
+        sum(row.details.dead for row in overview.queues),
+    )
     if not failed and not dead:
         return _("All is well: %(workers)s, no long waits.") % {"workers": workers}, True
     parts = [_("%(workers)s, no long waits.") % {"workers": workers}]

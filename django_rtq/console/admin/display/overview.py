@@ -1,4 +1,4 @@
-"""The totals of the overview."""
+"""The figures of the overview: four that tell how it goes, and the others."""
 
 from __future__ import annotations
 
@@ -8,25 +8,54 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.urls import PageUrl
-from django_rtq.console.formatting import format_duration, format_number, names_text
+from django_rtq.console.formatting import format_duration, format_number, format_percent, names_text
+from django_rtq.console.incident_options import incident_options
+from django_rtq.console.incidents.queues import in_an_hour, lately
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.databases.outbox import OutboxLag
 
 
+def figures(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
+    """The oldest wait, the failing share, what runs, and dead letters, of all queues."""
+    queues = [row.details for row in overview.queues if row.details.oldest_seconds and not row.details.paused]
+    oldest = max(queues, key=lambda queue: queue.oldest_seconds or 0.0, default=None)
+    seconds = oldest.oldest_seconds if oldest else None
+    is_late = seconds is not None and seconds > incident_options().oldest_seconds
+    failed, done = (sum(lately(row, name) for row in overview.queues) for name in ("failed", "succeeded"))
+    counts = {"failed": format_number(failed), "runs": format_number(failed + done)}
+    share = failed / (failed + done) if failed or done else None
+    is_failing = share is not None and share >= incident_options().failure_rate
+    slots, dead = sum(worker.slots for worker in overview.living), _sum_of(overview, "dead")
+    died = sum(in_an_hour(row.series, "dead") for row in overview.queues)
+    return [
+        {
+            **_cell(_("Oldest wait"), format_duration(seconds), _tone(seconds, "rtq-is-bad" * is_late)),
+            "note": oldest.name if oldest else "",
+        },
+        {
+            **_cell(_("Failing"), format_percent(share), _tone(failed, "rtq-is-bad" * is_failing)),
+            "note": _("%(failed)s of %(runs)s in 5 min") % counts if share is not None else "",
+        },
+        {
+            **_total(_("Running"), _sum_of(overview, "running"), url("job_changelist")),
+            "note": _("of %(slots)s slots") % {"slots": format_number(slots)},
+        },
+        {
+            **_total(_("Dead letters"), dead, url("deadletter_changelist"), "rtq-is-bad"),
+            "note": _("%(count)s in the last hour") % {"count": format_number(died)},
+        },
+    ]
+
+
 def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> list[dict[str, Any]]:
-    """The totals of all queues, for the top of the page."""
-    dead = _sum_of(overview, "dead")
-    oldest = _longest(row.details.oldest_seconds for row in overview.queues)
+    """The other totals of all queues."""
     cells = [
         _total(_("Queued"), _sum_of(overview, "queued")),
-        _cell(_("Oldest wait"), format_duration(oldest), "" if oldest else "rtq-zero"),
         _total(_("Scheduled"), _sum_of(overview, "scheduled")),
         _total(_("Retrying"), _sum_of(overview, "retrying")),
-        _total(_("Running"), _sum_of(overview, "running"), url("job_changelist")),
-        _total(_("Dead"), dead, url("deadletter_changelist"), "rtq-is-bad" if dead else ""),
+        _total(_("Done/min"), sum(row.done_per_minute for row in overview.queues)),
         _total(_("Workers"), len(overview.living), url("worker_changelist")),
         _scheduler(overview),
-        _total(_("Done/min"), sum(row.done_per_minute for row in overview.queues)),
     ]
     if lag:
         cells.append(_total(_("Outbox"), lag.jobs, url("job_outbox")))
@@ -76,7 +105,11 @@ def _ago_text(seconds: float | None) -> str:
 
 
 def _total(title: str, number: float, url: str = "", css: str = "") -> dict[str, Any]:
-    return {"title": title, "text": format_number(number), "url": url, "css": css or ("" if number else "rtq-zero")}
+    return {"title": title, "text": format_number(number), "url": url, "css": _tone(number, css)}
+
+
+def _tone(number: float | None, css: str) -> str:
+    return css if number else "rtq-zero"
 
 
 def _size(number: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display import overview
 from django_rtq.console.admin.display.charts.history import SPANS, deploy_events, history_charts, span_links
-from django_rtq.console.admin.display.incidents import health_of, health_of_shards
+from django_rtq.console.admin.display.incidents import Health, health_of, health_of_shards
 from django_rtq.console.admin.display.jobs import PAGE_SIZE, JobTable
 from django_rtq.console.admin.pages.bulk.pages import BulkPages
 from django_rtq.console.admin.pages.page_admin import Route, counts_of
@@ -30,7 +30,7 @@ from django_rtq.console.inspector.metrics.time_series import Series
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.places import shard_place, view_backend, views_all_shards
 from django_rtq.console.render.html import buttons, tables
-from django_rtq.console.render.sheet import Found
+from django_rtq.console.render.sheet import Found, Wanted
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.queues import QUEUES, Queue
 from django_rtq.console.subjects.versions import VERSIONS
@@ -64,8 +64,7 @@ class QueueAdmin(SheetAdmin, BulkPages):
         front, series = _read_overview(get_inspector(), chosen, is_fresh=REFRESH_HEADER not in request.headers)
         lag = outbox_lag()
         incidents = find_incidents(Seen(overview=front, lag=lag, schedules=known_schedules()))
-        health = health_of(incidents, front, self.url)
-        return self._render_overview(request, chosen, front, series, lag, {"health": health})
+        return self._render_overview(request, chosen, front, series, lag, health_of(incidents, front, self.url))
 
     def _overview_of_shards(self, request: HttpRequest, chosen: str) -> HttpResponse:
         """The same of all shards together. Raises BrokerError if none answers."""
@@ -81,8 +80,8 @@ class QueueAdmin(SheetAdmin, BulkPages):
                 lags[number] = outbox_lag()
                 seen = Seen(overview=of_shard, lag=lags[number], schedules=known_schedules())
                 found[number] = find_incidents(seen)
-        of_all = {"health": health_of_shards(answers, found, front, self.url), "counts": counts_of(front)}
-        return self._render_overview(request, chosen, front, series, overview.sum_of_lags(lags.values()), of_all)
+        health, lag = health_of_shards(answers, found, front, self.url), overview.sum_of_lags(lags.values())
+        return self._render_overview(request, chosen, front, series, lag, health, counts=counts_of(front))
 
     def _render_overview(
         self,
@@ -91,27 +90,41 @@ class QueueAdmin(SheetAdmin, BulkPages):
         front: Overview,
         series: Sequence[Series],
         lag: OutboxLag | None,
-        more: dict[str, Any],
+        health: Health,
+        **more: Any,
     ) -> HttpResponse:
-        span = SPANS[chosen]
+        span, wanted = SPANS[chosen], self.wanted(request)
+        sort = wanted.query("")["sort"]
         events = deploy_events(front.deploys)
         context = {
             "title": _("Task queues"),
+            "health": health,
+            "figures": overview.figures(front, self.url),
             "totals": overview.totals(front, self.url, lag),
-            **self._table(request, front),
+            **self._table(request, front, wanted, health.queues, {"span": "" if chosen == "1h" else chosen}),
             "charts": history_charts(series, span, events) if series else [],
-            "spans": span_links(SPANS, chosen, lambda key: self.url("queue_changelist", query={"span": key})),
+            "spans": span_links(
+                SPANS, chosen, lambda key: self.url("queue_changelist", query={"span": key, "sort": sort})
+            ),
             **more,
         }
         return self.render(request, "overview.html", context)
 
-    def _table(self, request: HttpRequest, front: Overview) -> dict[str, Any]:
-        """The table of queues. Its links are relative: fifty rows are fetched every few seconds."""
+    def _table(
+        self, request: HttpRequest, front: Overview, wanted: Wanted, troubled: Sequence[str], also: dict[str, object]
+    ) -> dict[str, Any]:
+        """The table of queues, those with incidents first. Its links are relative: it is fetched every few seconds."""
         here = self.url("queue_changelist")
-        short = cache(lambda name, *args: self.url(name, *args).removeprefix(here))
-        queues = QUEUES.used(front)
-        found = Found(queues, len(queues), len(queues))
-        return {"sheet": QUEUES, "found": found, "tables": tables(QUEUES, queues, self.viewer(request, url=short))}
+        page = cache(lambda name, *args: self.url(name, *args).removeprefix(here))
+
+        def short(name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
+            return page(name, *args) if query is None else self.url(name, query={**query, **also}).removeprefix(here)
+
+        place = {name: number for number, name in enumerate(troubled)}
+        queues = sorted(QUEUES.used(front), key=lambda queue: place.get(queue.name, len(place)))
+        rows = QUEUES.matching(queues, wanted)
+        found, viewer = Found(rows, len(rows), len(rows)), self.viewer(request, url=short)
+        return {"sheet": QUEUES, "found": found, "tables": tables(QUEUES, rows, viewer, wanted)}
 
     def queue(self, request: HttpRequest, name: str) -> HttpResponse:
         """The page of a queue: its jobs by state, and its clients."""
@@ -132,6 +145,7 @@ class QueueAdmin(SheetAdmin, BulkPages):
             **table.context(queue_page.page, details, self.url),
             "clients": queue_page.clients,
             "version_tables": tables(VERSIONS, queue_page.versions, viewer),
+            "charts": history_charts([queue_page.series], SPANS["1h"], deploy_events(queue_page.deploys)),
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
             "buttons": buttons(QUEUES, Queue(details), viewer),
             **_state_of(details),
