@@ -19,6 +19,7 @@ from django_rtq.console.inspector.jobs.job_list import JobListReader
 from django_rtq.console.inspector.jobs.job_page import JobPage
 from django_rtq.console.inspector.jobs.queue_position import QueuePosition, find_with_position
 from django_rtq.console.inspector.jobs.walk import JobWalk
+from django_rtq.console.inspector.memory import MemoryReader
 from django_rtq.console.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
 from django_rtq.console.inspector.metrics.reader import VersionRuns
 from django_rtq.console.inspector.metrics.time_series import Series
@@ -77,6 +78,7 @@ class Inspector(JobAccess):
         self.actions = Actions(broker, Inspector)
         self.sweeps = Sweeper(broker, self.actions, Inspector)
         self.tasks = TaskReader(broker)
+        self.memory = MemoryReader(broker)
         self.task_pauses = TaskPauses(broker)
 
     # -- look

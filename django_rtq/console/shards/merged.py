@@ -21,6 +21,7 @@ from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.inspector.jobs.job_list import JobListReader
 from django_rtq.console.inspector.jobs.job_page import DEPTH, JobPage
 from django_rtq.console.inspector.jobs.walk import JobWalk, List
+from django_rtq.console.inspector.memory import MemoryReader
 from django_rtq.console.inspector.metrics.reader import TaskMetrics, merged_versions
 from django_rtq.console.inspector.metrics.time_series import merge_series
 from django_rtq.console.inspector.overview import Overview
@@ -97,6 +98,7 @@ class AllShards(Inspector):
         self.sweeps = _Sweeper(self, self.actions, Inspector)
         self.tasks = _Tasks(self)
         self.task_pauses = _TaskPauses(self)
+        self.memory = _Memory(self)
 
     # -- the mechanism
 
@@ -355,6 +357,10 @@ class _Tasks(_Merged, TaskReader):
             {name: merge(metrics[name] for metrics, _ in every if name in metrics) for name in names},
             merge_by("name", chain.from_iterable(queues for _, queues in every)),
         )
+
+
+class _Memory(_Merged, MemoryReader):
+    read = _each("memory.read", lambda lists: sorted(merge_by("name", chain(*lists)), key=lambda row: -row.total))
 
 
 class _TaskPauses(_Merged, TaskPauses):

@@ -120,7 +120,11 @@ def url_of(name, jobs=None):
     dead = jobs.dead.id if jobs else "x"
     args = {"job": [dead], "queue": [QUEUE], "worker": ["w1"], "registeredtask": [MAIL], "workflow": [FLOW]}
     model, _, action = name.partition("_")
-    wants = args.get(model, []) if action not in ("changelist", "search") and "bulk" not in action else []
+    wants = (
+        args.get(model, [])
+        if action not in ("changelist", "search", "outbox", "memory") and "bulk" not in action
+        else []
+    )
     if name == "queue_forget":
         wants = ["mail"]  # which has no jobs
     if name == "worker_wake_all":

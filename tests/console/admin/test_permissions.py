@@ -32,6 +32,7 @@ def given(name, jobs):
         "workflow_requeue": {"until_ms": 10**15},
         "client_cancel": {"client": "florist", "until_ms": 10**14},
         "client_requeue": {"client": "bakery", "until_ms": 10**15},
+        "client_erase": {"client": "bakery", "until_ms": 10**15},
         "client_limits": {"queue": QUEUE, "client": "florist", "max_running": "3"},
         "queue_forget": {"name": "mail"},
         "job_edit": {"queue": QUEUE, "args": '["bakery", 9]', "kwargs": "{}"},

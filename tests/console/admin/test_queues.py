@@ -152,6 +152,13 @@ def test_the_page_of_a_queue_says_which_limit_holds_it_back(broker, inspector, o
     assert why in text(operator.get(PAGE))
 
 
+def test_a_page_says_what_takes_the_memory_of_redis(jobs, viewer):
+    assert 'href="/admin/django_rtq/job/memory/"' in text(viewer.get(OVERVIEW))
+    html = text(viewer.get("/admin/django_rtq/job/memory/"))
+    assert f'<a href="{PAGE}">{QUEUE}</a>' in html
+    assert len(re.findall(r"\d[\d.,]*\s(?:KB|bytes)", html)) >= 5
+
+
 @pytest.mark.parametrize("state", ["queued", "scheduled", "retrying", "dead", "finished"])
 def test_each_tab_lists_its_jobs(state, jobs, operator):
     html = text(operator.get(f"{PAGE}?state={state}"))

@@ -8,6 +8,7 @@ import pytest
 
 from django_rtq.console import subjects
 from django_rtq.console.inspector.details import WorkerDetails
+from django_rtq.console.inspector.memory import KINDS, QueueMemory
 from django_rtq.console.inspector.metrics.reader import TaskMetrics, VersionRuns
 from django_rtq.console.inspector.task_pauses import TaskPause
 from django_rtq.console.output import table
@@ -45,6 +46,7 @@ ROWS = {
         task="shop.tasks.charge", metrics=TaskMetrics(done=9, failed=2, crashed=1), pauses=[("mail", _PAUSE)],
         code=note,
     ),
+    "memory": QueueMemory(name="mail", sizes=dict.fromkeys(KINDS, 1000)),
     "outbox": OutboxRow(
         job_id=new_job_id(), queue="mail", task="shop.tasks.charge", attempts=2, due_at=NOW, error="Queue mail is full."
     ),

@@ -61,7 +61,8 @@ def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> li
         cells.append(_total(_("Outbox"), lag.jobs, url("job_outbox")))
     server = overview.server
     if server.used_memory:
-        cells.append(_cell(f"{server.name.title()} {server.version}", _size(server.used_memory)))
+        figure = _cell(f"{server.name.title()} {server.version}", _size(server.used_memory))
+        cells.append({**figure, "url": url("job_memory")})
     return cells
 
 

@@ -37,8 +37,9 @@ from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.console.render.column import STATE_LABELS
 from django_rtq.console.render.html import Viewer, listing
-from django_rtq.console.render.sheet import Wanted
+from django_rtq.console.render.sheet import Found, Sheet, Wanted
 from django_rtq.console.sanitize import clean_text, named_arguments
+from django_rtq.console.subjects.memory import MEMORY
 from django_rtq.console.subjects.outbox import OUTBOX
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.jobs.details import JobDetails
@@ -61,6 +62,7 @@ class JobAdmin(BulkPages):
             Route("", "changelist", self.running),
             Route("search/", "search", self.search),
             Route("outbox/", "outbox", self.outbox),
+            Route("memory/", "memory", self.memory),
             *self.bulk_routes("run_now", "bulk/"),
             *self.bulk_routes("cancel", "bulk/"),
             Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "BOTH"),
@@ -108,11 +110,21 @@ class JobAdmin(BulkPages):
         except DatabaseError as error:
             return self._render_problem(request, _("The outbox"), str(error), status=503)
 
+        return self._listing(request, OUTBOX, found, wanted)
+
+    def memory(self, request: HttpRequest) -> HttpResponse:
+        """What takes the memory of Redis."""
+        wanted = Wanted()
+        return self._listing(request, MEMORY, MEMORY.find(get_inspector(), wanted), wanted)
+
+    def _listing(self, request: HttpRequest, sheet: Sheet[Any], found: Found, wanted: Wanted) -> HttpResponse:
+        """A list of what is no model."""
+
         def url(name: str, *args: str, **options: Any) -> str:
-            return self.url("job_outbox" if name == "outbox_changelist" else name, *args, **options)
+            return self.url(f"job_{sheet.model}" if name == f"{sheet.model}_changelist" else name, *args, **options)
 
         viewer = Viewer(url=url, may=request.user.has_perm)
-        return self.render(request, "list.html", listing(OUTBOX, found, wanted, viewer))
+        return self.render(request, "list.html", listing(sheet, found, wanted, viewer))
 
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """The page of a job."""
