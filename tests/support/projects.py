@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from importlib.metadata import entry_points
 
 from tests.markdown import ROOT
 
@@ -36,11 +35,11 @@ def write_project(folder, files, *, settings="shop_settings"):
 def run_python(folder, *arguments, **variables):
     """Run Python in the folder of a project. Returns its exit code and what it printed."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "DJANGO"))}
-    environment |= {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), **variables}
+    environment |= {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
-        env=environment,
+        env=environment | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -50,7 +49,6 @@ def run_python(folder, *arguments, **variables):
     return done.returncode, done.stdout
 
 
-def pytest_arguments():
-    """As in a project where the package is installed, also if this checkout is not."""
-    installed = [entry.value for entry in entry_points(group="pytest11")]
-    return ["-m", "pytest", "-q", "-p", "no:cacheprovider", *([] if PLUGIN in installed else ["-p", PLUGIN])]
+def pytest_arguments(*plugins):
+    """Pytest with the plugins that a project needs, and without others that are installed here: most of its start."""
+    return ["-m", "pytest", "-q", *(f"-p{name}" for name in ("no:cacheprovider", "django", PLUGIN, *plugins))]

@@ -45,7 +45,7 @@ def test_pytest(redis):
 def test_several_processes_share_a_server_for_tests(redis):
     pytest.importorskip("xdist")
     options = ["-n", "2", "-k", "Drained or drain"]
-    output = run(redis, *pytest_arguments(), *options, PROJECT_TEST_REDIS_URL=redis.proxy.url)
+    output = run(redis, *pytest_arguments("xdist"), *options, PROJECT_TEST_REDIS_URL=redis.proxy.url)
     assert int(re.search(r"(\d+) passed", output)[1]) >= 10
 
 
@@ -90,9 +90,9 @@ def test_processes_that_share_a_server_do_not_share_jobs(redis):
 
 
 def test_pytest_without_the_plugin_is_told(redis):
-    arguments = [argument for argument in pytest_arguments() if argument not in ("-p", PLUGIN, "no:cacheprovider")]
+    arguments = [argument for argument in pytest_arguments() if PLUGIN not in argument]
     code, output = run_python(
-        PROJECT, *arguments, "-p", "no:rtq", "shop/suite.py", PROJECT_REDIS_URL=redis.proxy.url, PROJECT_TEST="captured"
+        PROJECT, *arguments, "shop/suite.py", PROJECT_REDIS_URL=redis.proxy.url, PROJECT_TEST="captured"
     )
     assert code == 1
     assert "-p django_rtq.pytest_plugin" in output
