@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.http import HttpRequest
 from django.utils.text import Truncator
 
 from django_rtq.console.formatting import names_text
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.models import AdminEntry
 
 MAX_IDS = 20  # that an entry names
 MAX_CHARACTERS = 1500  # of its text, without the ids
+NEAR = timedelta(seconds=10)  # between an action and its entry, by the clocks of two machines
 
 
 def log_action(request: HttpRequest, entry: AdminEntry, message: str, ids: Sequence[str] = ()) -> None:
@@ -21,6 +24,15 @@ def log_action(request: HttpRequest, entry: AdminEntry, message: str, ids: Seque
     text = Truncator(message).chars(MAX_CHARACTERS)
     text = f"{text} {ids_text(ids)}" if ids else text
     LogEntry.objects.log_actions(request.user.pk, [entry], CHANGE, text, single_object=True)
+
+
+def who_requeued(job: JobDetails) -> str:
+    """Who requeued a job last, if somebody did so on its page."""
+    if (at := job.requeued_at) is None:
+        return ""
+    of_job = LogEntry.objects.filter(content_type__app_label="django_rtq", content_type__model="job", object_id=job.id)
+    near = of_job.filter(action_time__range=(at - NEAR, at + NEAR)).order_by("-action_time")
+    return next((entry.user.get_username() for entry in near.select_related("user")[:1]), "")
 
 
 def ids_text(ids: Sequence[str]) -> str:

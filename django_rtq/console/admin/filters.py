@@ -1,67 +1,77 @@
-"""The filter of a list of jobs as fields of a form, which are the parameters of its URL, too."""
+"""The filter of a list of jobs: the query of the search, as a parameter of addresses, and as chips."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 from django.http import QueryDict
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from django_rtq.console.admin.query_params import get_client, get_text
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.selection import past_moment
+from django_rtq.console.inspector.jobs.job_page import LISTS
+from django_rtq.console.inspector.selection import Selection, query_error, words_of
+from django_rtq.console.sanitize import clean_text
+from django_rtq.console.search import read_query
+from django_rtq.core.jobs.details import JobDetails
 
-_CLASS = re.compile(r"[A-Za-z_][\w.]*|")  # the name of a class, or nothing
+#: Fields of a query: title, and the values that the jobs of a page suggest.
+_FIELDS: dict[str, tuple[Any, Callable[[Sequence[JobDetails]], Iterable[str]]]] = {
+    "state": (gettext_lazy("State"), lambda jobs: LISTS),
+    "queue": (gettext_lazy("Queue"), lambda jobs: (job.queue for job in jobs)),
+    "task": (gettext_lazy("Task"), lambda jobs: (job.task.rpartition(".")[2] for job in jobs)),
+    "client": (gettext_lazy("Client"), lambda jobs: (job.client for job in jobs)),
+    "class": (gettext_lazy("Error"), lambda jobs: (job.newest_error[0].rpartition(".")[2] for job in jobs)),
+    "since": (gettext_lazy("Since"), lambda jobs: ("15min", "1h", "1d", "7d")),
+}
 
 
 def read_filter(data: QueryDict) -> JobFilter:
-    """From a query string or a form. Invalid values are ignored."""
-    return JobFilter(
-        task=get_text(data, "task"),
-        client=get_client(data) or None,
-        error_class=get_text(data, "error"),
-        id=get_text(data, "id"),
-        since=past_moment(get_text(data, "since", 40)),
-        until=past_moment(get_text(data, "until", 40)),
-    )
+    """From a query string or a form, for an action. Raises QueryError."""
+    wanted = read_query(data.get("q", "")).filter
+    if wanted.text:  # it would find what is hidden from people
+        raise query_error(wanted.text, _("actions do not search for a text; select the jobs instead"))
+    return wanted
+
+
+def query_text(**fields: str) -> str:
+    """A query for these fields."""
+    return str(Selection().narrowed(**fields))
 
 
 def filter_query(wanted: JobFilter) -> dict[str, str]:
-    """The fields as they are entered, each "" if it is empty. Times are in the current time zone."""
-    return {
-        "task": wanted.task,
-        "client": wanted.client or "",
-        "error": wanted.error_class,
-        "id": wanted.id,
-        "since": _entered(wanted.since),
-        "until": _entered(wanted.until),
-    }
-
-
-def query_of_search(wanted: JobFilter) -> dict[str, str] | None:
-    """What the form of a list says for a filter of the search. None if it cannot say it."""
-    if not wanted.error_class and _CLASS.fullmatch(wanted.error):
-        wanted = replace(wanted, error_class=wanted.error, error="")
-    unsayable = replace(wanted, task="", client=None, error_class="", id="", since=None, until=None)
-    return None if unsayable or wanted.client == "" else filter_query(wanted)
+    """As a parameter of an address."""
+    return {"q": str(Selection(filter=wanted))}
 
 
 def filter_facts(wanted: JobFilter) -> list[tuple[str, str]]:
     """Pairs of a label and a value, for confirmation pages."""
-    titles = {
-        "task": _("Task"),
-        "client": _("Client"),
-        "error": _("Error class"),
-        "id": _("ID starts with"),
-        "since": _("From"),
-        "until": _("Until"),
+    return [(_("Filter"), clean_text(query))] if (query := str(Selection(filter=wanted))) else []
+
+
+def _word(field: str, value: str) -> str:
+    """As a person writes it: a time stays relative."""
+    return f"since:{value}" if field == "since" else query_text(**{field: value})
+
+
+def chips(
+    text: str, jobs: Sequence[JobDetails], url: Callable[[str], str], *, fixed: Collection[str] = ()
+) -> dict[str, Any]:
+    """Each word of a query with the address without it, and the words that can be added, by field.
+
+    `url`: the address for a query. `fixed`: fields that the page has.
+    """
+    words = list(words_of(text))
+    given = {word.partition(":")[0] for word in words}
+    menus = []
+    for field, (title, values) in _FIELDS.items():
+        found = [] if field in fixed or field in given else list(dict.fromkeys(filter(None, values(jobs))))
+        options = [(clean_text(value, 60), url(" ".join([*words, _word(field, value)]))) for value in found]
+        if options:
+            menus.append({"title": title, "options": options})
+    without = (" ".join(words[:place] + words[place + 1 :]) for place in range(len(words)))
+    return {
+        "chips": [(clean_text(word, 60), url(rest)) for word, rest in zip(words, without, strict=True)],
+        "menus": menus,
     }
-    return [(titles[name], text) for name, text in filter_query(wanted).items() if text]
-
-
-def _entered(moment: datetime | None) -> str:
-    """In the current time zone, to the second."""
-    return localtime(moment).replace(tzinfo=None).isoformat(timespec="seconds") if moment else ""

@@ -18,7 +18,7 @@ from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.inspector.jobs.job_list import JobListReader
 from django_rtq.console.inspector.jobs.job_page import JobPage
 from django_rtq.console.inspector.jobs.queue_position import QueuePosition, find_with_position
-from django_rtq.console.inspector.jobs.walk import JobWalk
+from django_rtq.console.inspector.jobs.walk import JobWalk, Shown
 from django_rtq.console.inspector.memory import MemoryReader
 from django_rtq.console.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
 from django_rtq.console.inspector.metrics.reader import VersionRuns
@@ -45,6 +45,7 @@ from django_rtq.limits.limits import LimitEditor
 from django_rtq.workflows import workflow_store
 
 T = TypeVar("T")
+MOST_CLIENTS = 20  # of the page of a queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +110,14 @@ class Inspector(JobAccess):
         cursor: str = "",
         limit: int = 50,
         filter: JobFilter = ALL_JOBS,
-        clients: int = 20,
+        shown: Shown = lambda job: job,
     ) -> QueuePage:
         """queues.get(), job_list.page() and clients.busiest() at once: one round trip, more with some filters."""
         keys, history, now_ms = self._keys.of(queue), self.overview.series, time.time_ns() // 1_000_000
-        walk = JobWalk(self._broker, [(queue, state)], filter)
+        walk = JobWalk(self._broker, [(queue, state)], filter, shown=shown)
         walk.also = [
             SCRIPTS["queue_overview"].call(keys, ()),
-            self.clients.busiest_command(queue, clients),
+            self.clients.busiest_command(queue, MOST_CLIENTS),
             SCRIPTS["task_history"].call(keys, (0, "", "")),
             history.command(queue, 60, 1, now_ms),
             *deploy_commands(self._broker),
@@ -126,7 +127,7 @@ class Inspector(JobAccess):
         return QueuePage(
             details=read_queue_details(queue, details),
             page=page,
-            clients=self.clients.read_busiest(queue, busiest, clients),
+            clients=self.clients.read_busiest(queue, busiest, MOST_CLIENTS),
             versions=VersionRuns.read_all(versions),
             series=history.read(queue, 60, 1, minutes),
             deploys=read_deploys(deploys),

@@ -71,7 +71,7 @@ class Selection:
     def narrowed(self, text: str = "", **fields: str | datetime | Iterable[str]) -> Selection:
         """Those of them that match a query, and have these fields of one. Raises QueryError."""
         draft = _Draft.of(self)
-        for word in _words_of(text):
+        for word in words_of(text):
             draft.read(word)
         for name, value in fields.items():
             for each in [value] if isinstance(value, str | datetime) else value:
@@ -200,7 +200,8 @@ def query_error(word: str, reason: str, hint: str = "") -> QueryError:
     return QueryError(f"{word[:100]}: {reason}.{hint}")
 
 
-def _words_of(text: str) -> Iterator[str]:
+def words_of(text: str) -> Iterator[str]:
+    """The words of a query, as they are written. Raises QueryError."""
     at = 0
     while at < len(text):
         if text[at].isspace():

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 from django_rtq.console.inspector.actions import PLAINLY, Actions, How, Verb, distinct
 from django_rtq.console.inspector.clients.clients import ClientReader
 from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
-from django_rtq.console.inspector.inspector import Inspector, QueuePage, get_inspector, of_all_shards
+from django_rtq.console.inspector.inspector import MOST_CLIENTS, Inspector, QueuePage, get_inspector, of_all_shards
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.inspector.jobs.job_list import JobListReader
 from django_rtq.console.inspector.jobs.job_page import DEPTH, JobPage
-from django_rtq.console.inspector.jobs.walk import JobWalk, List
+from django_rtq.console.inspector.jobs.walk import JobWalk, List, Shown
 from django_rtq.console.inspector.memory import MemoryReader
 from django_rtq.console.inspector.metrics.reader import TaskMetrics, merged_versions
 from django_rtq.console.inspector.metrics.time_series import merge_series
@@ -172,19 +172,19 @@ class AllShards(Inspector):
         cursor: str = "",
         limit: int = 50,
         filter: JobFilter = ALL_JOBS,
-        clients: int = 20,
+        shown: Shown = lambda job: job,
     ) -> QueuePage:
         begun = read_places(cursor)
         pages = self.ask(
             lambda inspector, number: inspector.queue_page(
-                queue, state, cursor=begun.get(number) or "", limit=limit, filter=filter, clients=clients
+                queue, state, cursor=begun.get(number) or "", limit=limit, filter=filter, shown=shown
             )
         )
         unfinished = {number: page.page for number, page in pages.items() if begun.get(number, "") is not None}
         return QueuePage(
             details=merge(page.details for page in pages.values()),
             page=merged_page(unfinished, begun, limit, lambda place: 0),
-            clients=merged_busiest([page.clients for page in pages.values()], clients),
+            clients=merged_busiest([page.clients for page in pages.values()], MOST_CLIENTS),
             versions=merged_versions(page.versions for page in pages.values()),
             series=merge_series([page.series for page in pages.values()]),
             deploys=next(iter(pages.values())).deploys,

@@ -75,7 +75,7 @@ def test_running_jobs_are_asked_to_stop(jobs, operator, inspector):
 
 def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator, inspector):
     jobs = [queued_job(broker, client=client) for client in "aab"]
-    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "client": "a"}))
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "q": "client:a"}))
     assert "Cancel 2 queued jobs?" in html
     assert "Jobs that are made from now on are not affected." in html
     (until_ms,) = hidden_fields(html)["until_ms"]
@@ -83,14 +83,14 @@ def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator
 
     answer = operator.post(f"{BULK}cancel-all/", hidden_fields(html))
 
-    assert answer["Location"] == f"{LIST}?state=queued&client=a"
+    assert answer["Location"] == f"{LIST}?state=queued&q=client%3Aa"
     assert [inspector.find(job.id).state for job in (*jobs, later)] == ["cancelled", "cancelled", "queued", "queued"]
-    assert logged()[0].startswith("2 jobs were cancelled. (Queue: default, State: queued, Client: a, ")
+    assert logged()[0].startswith("2 jobs were cancelled. (Queue: default, State: queued, Filter: client:a, ")
 
 
 def test_all_of_a_client_with_a_space_are_not_those_of_another(broker, operator, inspector):
     jobs = [queued_job(broker, client=client) for client in (" acme", "acme")]
-    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "client": " acme"}))
+    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "q": 'client:" acme"'}))
 
     operator.post(f"{BULK}cancel-all/", hidden_fields(html))
 

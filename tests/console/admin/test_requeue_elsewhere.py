@@ -92,7 +92,7 @@ def test_a_job_that_is_not_dead_is_not_asked_about(broker, operator):
 def test_all_that_match_go_there(broker, operator, inspector):
     reports = [dead_job(broker, body='{"task":"shop.report"}') for _ in range(2)]
     mail = dead_job(broker, body='{"task":"shop.mail"}')
-    html = text(operator.get(ALL, {"queue": QUEUE, "task": "shop.report"}))
+    html = text(operator.get(ALL, {"queue": QUEUE, "q": "task:shop.report"}))
     assert "Requeue 2 dead letters?" in html
 
     operator.post(ALL, {**hidden_fields(html), "target": TARGET})

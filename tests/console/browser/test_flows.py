@@ -127,7 +127,7 @@ def test_a_page_whose_server_hangs_is_not_called_live(broker, admin_server, page
 def test_a_search_through_many_jobs_is_repeated_when_somebody_asks_for_it(broker, page):
     for start in range(0, 2100, 100):
         broker.enqueue(QUEUE, [new_job(f"job{start + n}") for n in range(100)])
-    page.goto(f"/admin/django_rtq/queue/{QUEUE}/?state=queued&task=nosuch")
+    page.goto(f"/admin/django_rtq/queue/{QUEUE}/?state=queued&q=task:nosuch")
     shows(status(page), "Not refreshing")
     shows(page.locator("[data-rtq-halt]"), "not refreshed automatically")
     with page.expect_request(f"**/queue/{QUEUE}/**"):

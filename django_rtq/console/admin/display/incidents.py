@@ -13,12 +13,14 @@ from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from django_rtq.console.admin.filters import filter_query
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_duration, format_number, format_percent
 from django_rtq.console.incidents import Action, Incident, Severity, of_shards, worst_of
 from django_rtq.console.incidents.detection import reported
 from django_rtq.console.incidents.queues import lately
 from django_rtq.console.incidents.server import silent_shard
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.sanitize import clean_text
 
@@ -146,7 +148,7 @@ def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
     ]
     if incident.task:
         pages.append((_("Show the task"), url("registeredtask_change", incident.task)))
-    query = {"queue": incident.queue, "task": incident.task, "error": incident.error_class}
+    query = {"queue": incident.queue, **_filter_of(incident)}
     can_requeue, can_resume = Action.REQUEUE in incident.actions, Action.RESUME in incident.actions
     return IncidentLine(
         text=clean_text(text, 1000),
@@ -176,9 +178,12 @@ def _figure(values: Mapping[str, Any]) -> str:
     return format_number(number) if number else format_duration(values["duration"]) if "duration" in values else ""
 
 
+def _filter_of(incident: Incident) -> dict[str, str]:
+    return filter_query(JobFilter(task=incident.task, error_class=incident.error_class))
+
+
 def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
     """Label and URL of the page of an action; empty if it is none."""
-    query = {"task": incident.task, "error": incident.error_class}
     if action in _LISTS:
         label, name = _LISTS[action]
         try:
@@ -191,7 +196,7 @@ def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
         case Action.SHOW_DEAD | Action.SHOW_RETRYING:
             is_dead = action is Action.SHOW_DEAD
             label = _("Show the dead letters") if is_dead else _("Show the jobs")
-            query = {"state": "dead" if is_dead else "retrying", **query}
+            query = {"state": "dead" if is_dead else "retrying", **_filter_of(incident)}
             return label, url("queue_change", incident.queue, query=query)
         case Action.SHOW_JOB:
             return _("Show the job"), url("job_change", incident.job_id, query={"queue": incident.queue})

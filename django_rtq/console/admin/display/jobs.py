@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_rtq.console import permissions
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.display.texts import LIST_LABELS
-from django_rtq.console.admin.filters import filter_query, read_filter
+from django_rtq.console.admin.filters import chips, filter_query
 from django_rtq.console.admin.urls import PageUrl
-from django_rtq.console.formatting import format_duration, format_number
+from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number
 from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.workers import is_hung, time_limit_of
 from django_rtq.console.inspector.actions import VERBS
@@ -23,11 +25,17 @@ from django_rtq.console.inspector.details import QueueDetails, RunningJob, Worke
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_page import LISTS, JobPage
-from django_rtq.console.redaction import redacted
-from django_rtq.console.render.column import STATE_LABELS
-from django_rtq.console.sanitize import arguments_text, clean_text, short_id
+from django_rtq.console.inspector.selection import WAITING
+from django_rtq.console.redaction import is_unknown, redacted
+from django_rtq.console.render.column import STATE_LABELS, ago_html
+from django_rtq.console.sanitize import arguments_text, clean_text
+from django_rtq.console.search import read_query
 from django_rtq.core.jobs.details import CLOCKS_DIFFER, JobDetails
+from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import JobState
+from django_rtq.core.tasks.registry import is_internal
+
+May = Callable[[str], bool]  # whether somebody has a permission
 
 PAGE_SIZE = 25  # jobs
 MAX_REFRESHED = 2000  # jobs that an automatic refresh may search through
@@ -61,43 +69,51 @@ class JobTable:
 
     queue: str
     state: str
+    text: str  # the query
     filter: JobFilter
     cursor: str  # "": the first page
     before: int = 0  # jobs on the pages before; other jobs may have come and gone since
 
     @classmethod
     def read(cls, request: HttpRequest, queue: str) -> JobTable:
-        """From the query string. Invalid values are ignored."""
+        """From the query string. Invalid values are ignored, but for those of the query: raises QueryError."""
         return cls(
             queue=queue,
             state=query_params.get_choice(request.GET, "state", LISTS, "queued"),
-            filter=read_filter(request.GET),
+            text=(text := request.GET.get("q", "").strip()),
+            filter=read_query(text).filter,
             cursor=(cursor := query_params.get_text(request.GET, "after", query_params.MAX_CURSOR)),
             before=query_params.get_int(request.GET, "before", 0) if cursor else 0,
         )
 
     def url(self, url: PageUrl, **changed: object) -> str:
         """The URL of this table, with some parameters changed."""
-        return url("queue_change", self.queue, query={"state": self.state, **filter_query(self.filter), **changed})
+        return url("queue_change", self.queue, query={"state": self.state, "q": self.text, **changed})
 
-    def context(self, page: JobPage, details: QueueDetails, url: PageUrl) -> dict[str, Any]:
+    @property
+    def _whole_text(self) -> str:
+        state = "" if self.filter.outcome else f"state:{self.state} "
+        return clean_text(f"queue:{self.queue} {state}{self.text}".strip())
+
+    def context(self, page: JobPage, details: QueueDetails, url: PageUrl, may: May) -> dict[str, Any]:
         """The context of the template."""
-        verbs, given = VERBS[self.state], filter_query(self.filter)
-        bulk = {"queue": self.queue, **({} if self.state == "dead" else {"state": self.state}), **given}
+        verbs, here = VERBS[self.state], self.url(url, after=self.cursor, before=self.before or "")
+        bulk = {"queue": self.queue, "state": "" if self.state == "dead" else self.state, **filter_query(self.filter)}
+        jobs = [redacted(job) for job in page.jobs]
+        fields = ("queue", "state", *(() if self.state in ("retrying", "dead") else ("class",)))
         return {
             "state": self.state,
             "tabs": [_tab(name, details, self, url) for name in LISTS],
-            "given": given,
-            "asks_error": self.state in ("retrying", "dead"),
-            "is_filtered": bool(self.filter),
-            "unfiltered_url": url("queue_change", self.queue, query={"state": self.state}),
+            "search_text": self._whole_text,
+            **chips(self.text, jobs, lambda text: self.url(url, q=text), fixed=fields),
             "listing_title": _("Jobs: %(state)s") % {"state": LIST_LABELS[self.state]},
             "when_title": _TIME_TITLES[self.state],
             "what_title": _DETAIL_TITLES.get(self.state, ""),
-            "job_rows": [_row(redacted(job), self.state, url) for job in page.jobs],
+            "job_rows": [job_row(job, self.state, url, may, here) for job in jobs],
             "ticks": bool(verbs),
             "verbs": verbs,
-            "all_urls": {verb: url(_ALL_URLS[verb], query=bulk) for verb in verbs},
+            # Redis does not know what is hidden from people, and would find it by a text.
+            "all_urls": {verb: url(_ALL_URLS[verb], query=bulk) for verb in verbs if not self.filter.text},
             "found_text": _found_text(self, page, getattr(details, self.state)),
             "next_url": self.url(url, after=page.next_cursor, before=self.before + len(page.jobs))
             if page.next_cursor
@@ -105,7 +121,7 @@ class JobTable:
             "first_url": self.url(url),
             "is_later": bool(self.cursor),
             "is_costly": bool(self.filter) and page.searched > MAX_REFRESHED,
-            "here": self.url(url, after=self.cursor, before=self.before or ""),
+            "here": here,
             **_empty_texts(self, page),
         }
 
@@ -114,12 +130,13 @@ def _tab(name: str, details: QueueDetails, table: JobTable, url: PageUrl) -> dic
     return {
         "title": str(LIST_LABELS[name]),
         "count": getattr(details, name),
-        "url": url("queue_change", table.queue, query={"state": name, **filter_query(table.filter)}),
+        "url": table.url(url, state=name),
         "is_current": name == table.state,
     }
 
 
-def _row(job: JobDetails, state: str, url: PageUrl) -> dict[str, Any]:
+def job_row(job: JobDetails, state: str, url: PageUrl, may: May, here: str) -> dict[str, Any]:
+    """A row of the template `_jobs.html`, for a redacted job. `state`: its list."""
     kind, message = job.newest_error
     error = f"{kind.rpartition('.')[2]}: {message}" if kind else message
     at, what = {
@@ -132,20 +149,50 @@ def _row(job: JobDetails, state: str, url: PageUrl) -> dict[str, Any]:
     }[state]
     return {
         "job": job,
+        "list": state,
+        "state": STATE_LABELS[job.state],
         "arguments": arguments_text(job),
-        "short_id": short_id(job.id),
         "url": url("job_change", job.id, query={"queue": job.queue}),
-        "at": at,
+        "when": _held() if job.is_held else EMPTY_VALUE if at is None else ago_html(at),
         "what": what,
         "is_error": state in ("retrying", "dead"),
+        "actions": job_actions(job, url, may, here),
     }
 
 
-def search_row(job: JobDetails, url: PageUrl) -> dict[str, Any]:
-    """A row for a redacted job in any state."""
-    state = "finished" if job.state.is_final and job.state is not JobState.DEAD else str(job.state)
-    row = _row(job, state, url)
-    return {**row, "list": state, "state": STATE_LABELS[job.state], "what": "" if state == "finished" else row["what"]}
+def _held() -> str:
+    return format_html('<span class="rtq-state rtq-state-paused">{}</span>', _("task paused"))
+
+
+def job_actions(job: JobDetails, url: PageUrl, may: May, here: str = "") -> list[dict[str, Any]]:
+    """What somebody may do with a job now: links to pages that ask, and buttons. `here`: where they lead back to."""
+    is_waiting, is_dead, is_running = (job.state in states for states in (WAITING, ("dead",), ("running",)))
+    may_end, is_ours = is_waiting or (is_running and not job.is_stopping), is_internal(job.task)
+    may_again = job.state.is_final and not is_dead and job.has_call and not is_unknown(job.task) and not is_ours
+    query = {"queue": job.queue, "next": here}
+    rows = (
+        (is_dead, permissions.REQUEUE, "requeue", _("Requeue"), "rtq-main", False),
+        (is_dead, permissions.REQUEUE, "requeue", _("Requeue in another queue …"), "", True),
+        (is_dead and not is_ours, permissions.EDIT, "edit", _("Requeue with other arguments"), "", True),
+        (is_dead, permissions.DISCARD, "discard", _("Discard …"), "rtq-danger", True),
+        (job.event, permissions.EDIT, "send", _("Send an event …"), "rtq-main", True),
+        (is_waiting and job.due_at, permissions.REQUEUE, "run_now", _("Run now"), "rtq-main", False),
+        (may_again, permissions.ENQUEUE, "again", _("Enqueue again …"), "", True),
+        (may_end, permissions.CANCEL, "cancel", _("Cancel …"), "rtq-danger", True),
+        (is_running, permissions.CANCEL, "terminate", _("Terminate …"), "rtq-danger", True),
+    )  # fmt: skip
+    return [
+        {
+            "url": url("registeredtask_enqueue", job.task, query={"job": job.id, "queue": job.queue})
+            if name == "again"
+            else url(f"job_{name}", job.id, query=query if asks else {}),
+            "label": label,
+            "css": css,
+            "asks": asks,
+        }
+        for applies, permission, name, label, css, asks in rows
+        if applies and may(permission)
+    ]
 
 
 def _found_text(table: JobTable, page: JobPage, total: int) -> str:
@@ -190,81 +237,84 @@ _EMPTY_TEXTS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Event(NamedTuple):
     """One point of the timeline of a job."""
 
     title: str
     at: datetime | None = None
-    text: str = ""
+    parts: Sequence[str] = ()  # how long it waited and ran, and where
     css: str = ""
-    is_now: bool = False
+    failure: Attempt | None = None
 
 
-def steps(job: JobDetails) -> list[Step]:
-    """Enqueued, ready, each stored failure, requeued, and the current state."""
-    return [*_beginning(job), *_failures(job), _present(job)]
+def timeline(job: JobDetails, requeued_by: str = "") -> list[Event]:
+    """The current state, each stored failure, when it was requeued, ready and enqueued: the newest first."""
+    return [*_life(job, requeued_by), _present(job)][::-1]
 
 
-def _beginning(job: JobDetails) -> Iterator[Step]:
+def _life(job: JobDetails, requeued_by: str) -> Iterator[Event]:
+    requeued, ready = job.requeued_at, job.made_at
     if job.made_at is not None:
-        yield Step(title=_("enqueued"), at=job.made_at)
-    if not job.requeued_at and job.ready_at and job.made_at and job.ready_at - job.made_at > CLOCKS_DIFFER:
-        yield Step(title=_("scheduled start"), at=job.ready_at)
-
-
-def _failures(job: JobDetails) -> Iterator[Step]:
-    requeued = job.requeued_at
+        yield Event(_("enqueued"), job.made_at)
+    if not requeued and job.ready_at and job.made_at and job.ready_at - job.made_at > CLOCKS_DIFFER:
+        ready = job.ready_at
+        yield Event(_("scheduled start"), ready)
+    again = Event(_("requeued"), requeued, [_("by %(user)s") % {"user": requeued_by}] if requeued_by else ())
     for attempt in job.attempts:
         if requeued and attempt.ended_at is not None and attempt.ended_at > requeued - CLOCKS_DIFFER:
-            yield Step(title=_("requeued"), at=requeued)
-            requeued = None
-        yield Step(
-            title=_("attempt %(number)s failed") % {"number": attempt.number or "?"},
-            at=attempt.ended_at,
-            text=clean_text(attempt.error_class, 200).rpartition(".")[2],
-            css="rtq-bad",
-        )
+            yield again
+            requeued, ready = None, requeued
+        elif attempt.number and attempt.number > 1 and attempt == job.attempts[0]:
+            ready = None  # those before are not kept
+        title = _("attempt %(number)s failed") % {"number": attempt.number or "?"}
+        parts = _times(ready, attempt.started_at, attempt.seconds, attempt.worker)
+        yield Event(title, attempt.ended_at, parts, "rtq-bad", attempt)
+        ready = attempt.ended_at
     if requeued:
-        yield Step(title=_("requeued"), at=requeued)
+        yield again
 
 
-def _present(job: JobDetails) -> Step:
-    title, css = str(STATE_LABELS[job.state]), ""
-    at, text = None, ""
+def _times(ready: datetime | None, start: datetime | None, seconds: float | None, worker: str) -> list[str]:
+    """How long a run waited and took, and which worker had it."""
+    waited = (start - ready).total_seconds() if start and ready else 0
+    return [
+        *([_("waited %(duration)s") % {"duration": format_duration(waited)}] if waited > 0 else ()),
+        *([_("ran %(duration)s") % {"duration": format_duration(seconds)}] if seconds else ()),
+        *([clean_text(worker, 60)] if worker else ()),
+    ]
+
+
+def _present(job: JobDetails) -> Event:
+    title, at = str(STATE_LABELS[job.state]), job.finished_at
+    ready = job.attempts[-1].ended_at if job.attempts else job.ready_at or job.made_at
+    parts = _times(max(filter(None, (ready, job.requeued_at)), default=None), job.claimed_at, job.seconds, job.worker)
     if job.state is JobState.RUNNING:
         at = job.claimed_at
-        text = _("attempt %(number)s, on %(worker)s") % {
-            "number": job.attempt,
-            "worker": clean_text(job.worker, 60),
-        }
-        if job.is_stopping:
-            text = _("%(attempt)s; asked to stop") % {"attempt": text}
     elif job.state in (JobState.SCHEDULED, JobState.RETRYING):
-        at, css = job.due_at, "rtq-later"
-        title = _("next attempt due") if job.state is JobState.RETRYING else _("due")
-        title = _("its task is paused") if job.is_held else title
+        due = _("next attempt due") if job.state is JobState.RETRYING else _("due")
+        return Event(_("its task is paused") if job.is_held else due, job.due_at, css="rtq-later")
     elif job.state is JobState.DEAD:
-        at, css = job.died_at, "rtq-bad"
-    elif job.state is JobState.SUCCEEDED:
-        at, css = job.finished_at, "rtq-good"
-    return Step(title=title, at=at, text=text, css=css, is_now=True)
+        at = job.died_at
+    if job.attempt and (job.state is JobState.RUNNING or job.finished_at):
+        parts.insert(0, _("Attempt %(number)s") % {"number": job.attempt})
+    return Event(title, at, parts, {"dead": "rtq-bad", "succeeded": "rtq-good"}.get(job.state, ""))
 
 
 def group_row(queue: str, group: DeadGroup, url: PageUrl) -> dict[str, Any]:
     """A row of the template `_groups.html`."""
     # Without both names a filter would match other groups as well.
     is_known = bool(group.task and group.error_class)
-    query = {"queue": queue, "task": group.task, "error": group.error_class}
+    query = filter_query(JobFilter(task=group.task, error_class=group.error_class))
+    bulk = {"queue": queue, **query}
     return {
         "queue": queue,
         "group": group,
         "shards": ", ".join(map(str, sorted(group.shards))),
         "message": group.message,
-        "url": url("queue_change", queue, query={"state": "dead", **query, "queue": ""}),
+        "url": url("queue_change", queue, query={"state": "dead", **query}),
         "task_url": url("registeredtask_change", group.task) if group.task else "",
-        "requeue_url": url("deadletter_requeue_all", query=query) if is_known else "",
-        "discard_url": url("deadletter_discard_all", query=query) if is_known else "",
+        "requeue_url": url("deadletter_requeue_all", query=bulk) if is_known else "",
+        "discard_url": url("deadletter_discard_all", query=bulk) if is_known else "",
     }
 
 
@@ -284,14 +334,14 @@ def busiest_first(workers: Sequence[WorkerDetails]) -> list[WorkerDetails]:
     return sorted(busy, key=lambda worker: (not worker.is_lost, -max(job.seconds for job in worker.running)))
 
 
-def running_by_worker(workers: Sequence[WorkerDetails]) -> list[WorkerJobs]:
+def running_by_worker(workers: Sequence[WorkerDetails], url: PageUrl, may: May, here: str) -> list[WorkerJobs]:
     """Workers with running jobs, in the order of busiest_first()."""
     return [
         WorkerJobs(
             worker=worker,
             is_lost=worker.is_lost,
             text=_lease_text(worker),
-            rows=[_running_row(job) for job in sorted(worker.running, key=lambda job: -job.seconds)],
+            rows=[_running_row(job, url, may, here) for job in sorted(worker.running, key=lambda job: -job.seconds)],
         )
         for worker in busiest_first(workers)
     ]
@@ -304,8 +354,11 @@ def _lease_text(worker: WorkerDetails) -> str:
     return text if worker.shard is None else f"{_('Shard %(number)d') % {'number': worker.shard}}, {text}"
 
 
-def _running_row(job: RunningJob) -> dict[str, Any]:
-    return {"job": job, "short_id": short_id(job.id), "warning": running_job_warning(job)}
+def _running_row(running: RunningJob, url: PageUrl, may: May, here: str) -> dict[str, Any]:
+    same = ("id", "queue", "task", "client", "attempt", "progress", "is_stopping", "claimed_at")
+    job = JobDetails(state=JobState.RUNNING, **{name: getattr(running, name) for name in same})
+    row = job_row(job, "running", url, may, here)
+    return {**row, "when": format_duration(running.seconds), "warning": running_job_warning(running)}
 
 
 def running_job_warning(job: RunningJob) -> str:

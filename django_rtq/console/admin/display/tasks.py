@@ -13,6 +13,7 @@ from django_rtq.console.admin.display.charts.history import deploy_events, outco
 from django_rtq.console.admin.display.charts.svg import Line
 from django_rtq.console.admin.display.charts.time_chart import Steps, time_chart
 from django_rtq.console.admin.display.texts import LIST_LABELS, number_text
+from django_rtq.console.admin.filters import query_text
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.inspector.task_details import TaskDetails, TaskInQueue
 from django_rtq.console.render.column import Column, Kind, PageUrl, State, states
@@ -68,7 +69,7 @@ def _jobs(state: str, css: str = "") -> Column:
         return number_text(count, is_cut=is_cut) if count or is_cut else ""
 
     def link(row: InQueue, url: PageUrl) -> str:
-        return url("queue_change", row.name, query={"state": state, "task": f"={row.task}"})
+        return url("queue_change", row.name, query={"state": state, "q": query_text(task=f"={row.task}")})
 
     kind = Kind(html=str, plain=str, is_number=True)
     return Column(state, LIST_LABELS[state], lambda row: text(row) or 0, kind, link=link, css=lambda row: css)

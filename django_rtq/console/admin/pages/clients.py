@@ -17,6 +17,7 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.clients import ClientListParams, client_rows, limit_label, list_context
 from django_rtq.console.admin.display.texts import client_consequence, client_question, no_client_jobs_text
+from django_rtq.console.admin.filters import query_text
 from django_rtq.console.admin.forms import LimitsForm
 from django_rtq.console.admin.pages.bulk.pages import AllJobs, BulkPages
 from django_rtq.console.admin.pages.page_admin import Route
@@ -69,6 +70,7 @@ class ClientAdmin(BulkPages):
             "title": _("Client %(name)s") % {"name": _shown(name)},
             "name": name,
             "rows": client_rows(in_queues),
+            "query": query_text(client=name),
             "is_paused": bool(in_queues) and all(in_queue.pause for in_queue in in_queues),
             "has_waiting": any(in_queue.queued or in_queue.scheduled for in_queue in in_queues),
             "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],

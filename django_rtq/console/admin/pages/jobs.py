@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -14,9 +16,8 @@ from django.utils.translation import gettext as _
 from django_rtq import models
 from django_rtq.console import permissions
 from django_rtq.console.admin import query_params
-from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.display.charts.time_bar import time_bar
-from django_rtq.console.admin.display.jobs import busiest_first, running_by_worker, steps
+from django_rtq.console.admin.action_log import log_action, who_requeued
+from django_rtq.console.admin.display.jobs import busiest_first, job_actions, running_by_worker, timeline
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
 from django_rtq.console.admin.display.texts import CONFIRMATIONS, ConfirmedAction, cancel_messages
 from django_rtq.console.admin.forms import CallForm, EventForm
@@ -34,6 +35,7 @@ from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.console.inspector.jobs.written import written_text
 from django_rtq.console.inspector.members import membership_of
 from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend
+from django_rtq.console.inspector.selection import WAITING
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.console.render.column import STATE_LABELS
 from django_rtq.console.render.html import Viewer, listing
@@ -41,14 +43,18 @@ from django_rtq.console.render.sheet import Found, Sheet, Wanted
 from django_rtq.console.sanitize import clean_text, named_arguments
 from django_rtq.console.subjects.memory import MEMORY
 from django_rtq.console.subjects.outbox import OUTBOX
-from django_rtq.core.clocks import utc_now
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 from django_rtq.core.tasks.registry import is_internal, known_task
 from django_rtq.databases.exactly_once import has_committed
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 
-WAITING = (JobState.QUEUED, JobState.SCHEDULED, JobState.RETRYING)
+#: What ends a job: the permission, and in which states.
+_ENDS: Mapping[ConfirmedAction, tuple[str, Sequence[str]]] = {
+    "cancel": (permissions.CANCEL, (*WAITING, "running")),
+    "terminate": (permissions.CANCEL, ("running",)),
+    "discard": (permissions.DISCARD, ("dead",)),
+}
 
 
 class JobAdmin(BulkPages):
@@ -67,9 +73,15 @@ class JobAdmin(BulkPages):
             *self.bulk_routes("cancel", "bulk/"),
             Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "BOTH"),
             Route("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
-            Route("<str:job_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
-            Route("<str:job_id>/terminate/", "terminate", self.terminate, permissions.CANCEL, "BOTH"),
-            Route("<str:job_id>/discard/", "discard", self.discard, permissions.DISCARD, "BOTH"),
+            Route("<str:job_id>/cancel/", "cancel", partial(self.end, action="cancel"), permissions.CANCEL, "BOTH"),
+            Route(
+                "<str:job_id>/terminate/",
+                "terminate",
+                partial(self.end, action="terminate"),
+                permissions.CANCEL,
+                "BOTH",
+            ),
+            Route("<str:job_id>/discard/", "discard", partial(self.end, action="discard"), permissions.DISCARD, "BOTH"),
             Route("<str:job_id>/edit/", "edit", self.edit, permissions.EDIT, "BOTH"),
             Route("<str:job_id>/send/", "send", self.send, permissions.EDIT, "BOTH"),
             Route("<str:job_id>/", "change", self.job),
@@ -81,12 +93,15 @@ class JobAdmin(BulkPages):
         """Running jobs, grouped by worker."""
         workers, params = get_inspector().workers(with_usual=True), ListParams.read(request.GET)
         busy = busiest_first(workers)
-        shown = params.of(busy)
+        shown, here, may = params.of(busy), request.get_full_path(), request.user.has_perm
         context = {
             "title": _("Running jobs"),
-            "workers_with_jobs": running_by_worker(shown),
+            "workers_with_jobs": running_by_worker(shown, self.url, may, here),
+            "is_of_all_queues": True,
+            "when_title": _("Running for"),
+            "what_title": _("Progress"),
             **paged_context(params, len(shown), len(busy), lambda query: self.url("job_changelist", query=query)),
-            "here": request.get_full_path(),
+            "here": here,
             "workers": workers,
         }
         return self.render(request, "running.html", context)
@@ -99,7 +114,10 @@ class JobAdmin(BulkPages):
             return HttpResponseRedirect(self._job_url(job.id, job.queue))
         if search.is_in_outbox():
             return HttpResponseRedirect(self.url("job_outbox", query={"search": search.text}))
-        return self.render(request, "search.html", search.context(self.url), is_form=True)
+        if address := search.list_url(self.url):
+            return HttpResponseRedirect(address)
+        context = search.context(self.url, request.user.has_perm, request.get_full_path())
+        return self.render(request, "search.html", context, is_form=True)
 
     def outbox(self, request: HttpRequest) -> HttpResponse:
         """What waits in the outbox, with the error of each."""
@@ -132,23 +150,18 @@ class JobAdmin(BulkPages):
         details, position = get_inspector().find_with_position(job_id, query_params.get_queue_name(request.GET) or None)
         job = redacted(details, shows_unknown=may_edit)
         context = {
-            "title": _("Job %(id)s") % {"id": clean_text(job.id, 40)},
+            "title": clean_text(job.task, 300).rpartition(".")[2] or _("Job %(id)s") % {"id": clean_text(job.id, 40)},
             "breadcrumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
             "job": job,
             "shard": shard_of(viewed_backend()) if shard_numbers() else None,
             "state": str(STATE_LABELS[job.state]),
-            "is_waiting": job.state in WAITING,
-            "is_running": job.state is JobState.RUNNING,
-            "steps": steps(job),
-            "time_bar": time_bar(job, utc_now()),
+            "actions": job_actions(job, self.url, request.user.has_perm),
+            "timeline": timeline(job, who_requeued(job)),
             "waiting_reason": clean_text(waiting_reason(job, position)),
             "member": membership_of(job.id),
             "arguments": named_arguments(job),
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
-            "result": job.result,
-            "attempts": job.attempts[::-1],
             "is_known": not is_unknown(job.task),
-            "is_internal": is_internal(job.task),
             "exactly_once": written_text(job),
             "batch": getattr(known_task(job.task), "batch", None),
         }
@@ -174,21 +187,6 @@ class JobAdmin(BulkPages):
         warn_if_nobody_serves(request, target)
         return HttpResponseRedirect(self._job_url(job_id, target))
 
-    def discard(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Discard a dead letter, after confirmation."""
-        job = self._find(request, job_id)
-        queue = job.queue
-        if request.method != "POST":
-            is_dead = job.state is JobState.DEAD
-            return self._confirm(request, job, "discard") if is_dead else self._unchanged(request, job_id, queue)
-        if get_inspector().discard(queue, [job_id]):
-            back = query_params.get_next_url(request, self.url("queue_change", queue, query={"state": "dead"}))
-            self._log_job(request, job, _("Discarded."))
-            text = _("Job %(id)s was discarded.") % {"id": clean_text(job.id, 60)}
-            messages.success(request, text)
-            return HttpResponseRedirect(back)
-        return self._unchanged(request, job_id, queue)
-
     def run_now(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Queue a scheduled or retrying job now."""
         job = self._find(request, job_id)
@@ -198,34 +196,26 @@ class JobAdmin(BulkPages):
             return self._unchanged(request, job_id, job.queue)
         return self._succeeded(request, job, _("Run now."), _("Job %(id)s is queued now."))
 
-    def cancel(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Cancel a waiting job or ask a running one to stop, after confirmation."""
+    def end(self, request: HttpRequest, job_id: str, *, action: ConfirmedAction) -> HttpResponse:
+        """Discard a dead letter, cancel a job or kill the process that runs it, after confirmation."""
         job = self._find(request, job_id)
-        queue = job.queue
+        if job.state not in _ENDS[action][1] and (request.method != "POST" or action == "terminate"):
+            return self._unchanged(request, job_id, job.queue)
         if request.method != "POST":
-            if job.state.is_final:
-                return self._unchanged(request, job_id, queue)
-            return self._confirm(request, job, "stop" if job.state is JobState.RUNNING else "cancel")
+            return self._confirm(request, job, "stop" if action == "cancel" and job.state == "running" else action)
+        if action == "discard":
+            return self._discard(request, job)
         try:
-            answer = get_inspector().cancel(job_id, queue)
+            answer = get_inspector().cancel(job_id, job.queue, terminate=action == "terminate")
         except WrongState:
-            return self._unchanged(request, job_id, queue)
-        log_message, message = cancel_messages(answer)
-        return self._succeeded(request, job, log_message, message)
+            return self._unchanged(request, job_id, job.queue)
+        return self._succeeded(request, job, *cancel_messages(answer, terminate=action == "terminate"))
 
-    def terminate(self, request: HttpRequest, job_id: str) -> HttpResponse:
-        """Kill the process that runs a job, after confirmation."""
-        job = self._find(request, job_id)
-        if job.state is not JobState.RUNNING:
-            return self._unchanged(request, job_id, job.queue)
-        if request.method != "POST":
-            return self._confirm(request, job, "terminate")
-        try:
-            answer = get_inspector().cancel(job_id, job.queue, terminate=True)
-        except WrongState:
-            return self._unchanged(request, job_id, job.queue)
-        log_message, message = cancel_messages(answer, terminate=True)
-        return self._succeeded(request, job, log_message, message)
+    def _discard(self, request: HttpRequest, job: JobDetails) -> HttpResponse:
+        if not get_inspector().discard(job.queue, [job.id]):
+            return self._unchanged(request, job.id, job.queue)
+        back = self.url("queue_change", job.queue, query={"state": "dead"})
+        return self._succeeded(request, job, _("Discarded."), _("Job %(id)s was discarded."), back)
 
     def edit(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """Requeue a dead letter with other arguments."""
@@ -264,21 +254,19 @@ class JobAdmin(BulkPages):
                 return HttpResponseRedirect(self._job_url(job_id, job.queue))
             text = _("Sent event %(event)s.") % {"event": clean_text(job.event, 100)}
             return self._succeeded(request, job, text, _("Job %(id)s has got the event."))
-        context = {
-            "title": _("Send an event"),
-            "breadcrumbs": self._breadcrumbs(job),
-            "question": _("Job %(id)s waits for event %(event)s.")
+        return self._question(
+            request,
+            job,
+            "send",
+            title=_("Send an event"),
+            question=_("Job %(id)s waits for event %(event)s.")
             % {"id": clean_text(job.id, 60), "event": clean_text(job.event, 100)},
-            "consequence": _("It gets this value, and goes on at once."),
-            "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
-            "form": form,
-            "action": self.url("job_send", job.id),
-            "fields": [("queue", job.queue), ("event", job.event), ("token", token)],
-            "verb": _("Send"),
-            "back": self._job_url(job.id, job.queue),
-            "is_harmless": True,
-        }
-        return self.render(request, "confirm.html", context, is_form=True)
+            consequence=_("It gets this value, and goes on at once."),
+            form=form,
+            fields=[("queue", job.queue), ("event", job.event), ("token", token)],
+            verb=_("Send"),
+            is_harmless=True,
+        )
 
     # -- helpers
 
@@ -288,36 +276,34 @@ class JobAdmin(BulkPages):
         return get_inspector().find(job_id, queue or None)
 
     def _confirm(self, request: HttpRequest, job: JobDetails, action: ConfirmedAction) -> HttpResponse:
-        """The confirmation page. It changes nothing."""
-        confirmation, back = CONFIRMATIONS[action], self._job_url(job.id, job.queue)
-        next_url = query_params.get_next_url(request, "")
-        context = {
-            "title": confirmation.title,
-            "breadcrumbs": self._breadcrumbs(job),
-            "question": str(confirmation.question) % {"id": clean_text(job.id, 60)},
-            "consequence": confirmation.consequence,
-            "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
-            "action": self.url(f"job_{confirmation.page}", job.id),
-            "fields": [("queue", job.queue), ("next", next_url)],
-            "verb": confirmation.verb,
-            "back": next_url or back,
-        }
-        return self.render(request, "confirm.html", context, is_form=True)
+        asked = CONFIRMATIONS[action]
+        question = str(asked.question) % {"id": clean_text(job.id, 60)}
+        words = {"title": asked.title, "question": question, "consequence": asked.consequence, "verb": asked.verb}
+        return self._question(request, job, asked.page, **words)
 
     def _choose_target(self, request: HttpRequest, job: JobDetails) -> HttpResponse:
-        """The page that asks in which queue a dead letter is to be requeued. It changes nothing."""
+        return self._question(
+            request,
+            job,
+            "requeue",
+            title=_("Requeue in another queue"),
+            question=_("Requeue job %(id)s in another queue?") % {"id": clean_text(job.id, 60)},
+            consequence=_("It is queued there, with all its attempts."),
+            verb=_("Requeue"),
+            is_harmless=True,
+            targets=requeue_targets(job.queue),
+        )
+
+    def _question(self, request: HttpRequest, job: JobDetails, page: str, **words: Any) -> HttpResponse:
+        """The page that asks. It changes nothing."""
+        next_url = query_params.get_next_url(request, "")
         context = {
-            "title": _("Requeue in another queue"),
             "breadcrumbs": self._breadcrumbs(job),
-            "question": _("Requeue job %(id)s in another queue?") % {"id": clean_text(job.id, 60)},
-            "consequence": _("It is queued there, with all its attempts."),
             "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
-            "action": self.url("job_requeue", job.id),
-            "fields": [("queue", job.queue)],
-            "verb": _("Requeue"),
-            "back": self._job_url(job.id, job.queue),
-            "is_harmless": True,
-            "targets": requeue_targets(job.queue),
+            "action": self.url(f"job_{page}", job.id),
+            "fields": [("queue", job.queue), ("next", next_url)],
+            "back": next_url or self._job_url(job.id, job.queue),
+            **words,
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
@@ -330,10 +316,12 @@ class JobAdmin(BulkPages):
     def _job_url(self, job_id: str, queue: str) -> str:
         return self.url("job_change", job_id, query={"queue": queue})
 
-    def _succeeded(self, request: HttpRequest, job: JobDetails, log_message: str, message: str) -> HttpResponse:
+    def _succeeded(
+        self, request: HttpRequest, job: JobDetails, log_message: str, message: str, back: str = ""
+    ) -> HttpResponse:
         self._log_job(request, job, log_message)
         messages.success(request, message % {"id": clean_text(job.id, 60)})
-        return HttpResponseRedirect(query_params.get_next_url(request, self._job_url(job.id, job.queue)))
+        return HttpResponseRedirect(query_params.get_next_url(request, back or self._job_url(job.id, job.queue)))
 
     def _log_job(self, request: HttpRequest, job: JobDetails, message: str) -> None:
         log_action(request, models.Job(name=job.id), message)

@@ -21,6 +21,7 @@ from django_rtq.console.admin.urls import page_url
 from django_rtq.console.inspector.inspector import get_inspector, of_all_shards
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend, views_all_shards
+from django_rtq.console.inspector.selection import QueryError
 from django_rtq.console.permissions import VIEW, UserPermissions
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound
@@ -162,6 +163,8 @@ class PageAdmin(admin.ModelAdmin):
                 "expired."
             )
             return self._render_problem(request, _("Job not found"), why % {"id": error.job_id}, status=404)
+        except QueryError as error:
+            return self._render_problem(request, _("Search jobs"), str(error), status=400)
         except BrokerError as error:
             is_away = isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused)
             title = _("Redis is not responding") if is_away else _("Redis returned an error")

@@ -29,6 +29,7 @@ from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.metrics.time_series import Series
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.places import shard_place, view_backend, views_all_shards
+from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import buttons, tables
 from django_rtq.console.render.sheet import Found, Wanted
 from django_rtq.console.sanitize import clean_text
@@ -37,8 +38,6 @@ from django_rtq.console.subjects.versions import VERSIONS
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.databases.outbox import OutboxLag, outbox_lag
-
-MAX_CLIENTS = 20
 
 
 class QueueAdmin(SheetAdmin, BulkPages):
@@ -136,13 +135,13 @@ class QueueAdmin(SheetAdmin, BulkPages):
             cursor=table.cursor,
             limit=PAGE_SIZE,
             filter=table.filter,
-            clients=MAX_CLIENTS,
+            shown=redacted,
         )
         details, viewer = queue_page.details, self.viewer(request)
         context = {
             "title": _("Queue %(name)s") % {"name": name},
             "row": details,
-            **table.context(queue_page.page, details, self.url),
+            **table.context(queue_page.page, details, self.url, request.user.has_perm),
             "clients": queue_page.clients,
             "version_tables": tables(VERSIONS, queue_page.versions, viewer),
             "charts": history_charts([queue_page.series], SPANS["1h"], deploy_events(queue_page.deploys)),

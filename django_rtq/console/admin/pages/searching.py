@@ -5,7 +5,6 @@ Nothing is indexed for it (D106).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +14,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from django_rtq.console.admin import query_params
-from django_rtq.console.admin.display.jobs import PAGE_SIZE, search_row
+from django_rtq.console.admin.display.jobs import PAGE_SIZE, May, job_row
 from django_rtq.console.admin.display.texts import LIST_LABELS
-from django_rtq.console.admin.filters import query_of_search
+from django_rtq.console.admin.filters import chips
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_number
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.members import viewed_places
 from django_rtq.console.inspector.places import shard_numbers, views_all_shards
-from django_rtq.console.inspector.selection import LONGEST, QueryError, Selection
+from django_rtq.console.inspector.selection import LONGEST, QueryError, Selection, words_of
 from django_rtq.console.search import Found, read_query, search
 from django_rtq.core.jobs.details import JobDetails
-from django_rtq.core.jobs.job import made_at
+from django_rtq.core.jobs.job import JobState, made_at
 from django_rtq.databases.outbox import waiting_rows
 from django_rtq.exceptions import BrokerError, JobNotFound
 
@@ -90,7 +89,20 @@ class JobSearch:
                 raise
             return None
 
-    def context(self, url: PageUrl) -> dict[str, Any]:
+    def list_url(self, url: PageUrl) -> str:
+        """The URL of the list of a queue, if the query is about one, and about one state. There one can act on all."""
+        query = self.query
+        if not query or len(query.queues) != 1 or len(query.states) != 1:
+            return ""
+        is_used = query.queues[0] in get_inspector().queues.names()
+        return self._list_url(url, query.queues[0], query.states[0]) if is_used else ""
+
+    def _list_url(self, url: PageUrl, queue: str, state: str) -> str:
+        words = [word for word in words_of(self.text) if not word.startswith(("queue:", "state:"))]
+        words += [f"state:{self.query.filter.outcome}"] if self.query and self.query.filter.outcome else []
+        return url("queue_change", queue, query={"state": state, "q": " ".join(words)})
+
+    def context(self, url: PageUrl, may: May, here: str) -> dict[str, Any]:
         """The context of the template."""
         error, result = self.error, None
         if self.query:
@@ -104,15 +116,19 @@ class JobSearch:
             "search_error": error,
             "examples": _examples(),
             "job_rows": [],
-            **(self._found(result, url) if result else {}),
+            "here": here,
+            **(self._found(result, url, may, here) if result else {}),
         }
 
-    def _found(self, found: Found, url: PageUrl) -> dict[str, Any]:
+    def _found(self, found: Found, url: PageUrl, may: May, here: str) -> dict[str, Any]:
         page, seen = found.page, self.seen + found.page.searched
-        rows = [search_row(job, url) for job in page.jobs]
+        rows = [job_row(job, _list_of(job), url, may, here) for job in page.jobs]
         more = {"q": self.text, "after": page.next_cursor, "seen": seen}
+        lists = dict.fromkeys((row["job"].queue, row["list"]) for row in rows)
         return {
+            **chips(self.text, page.jobs, lambda text: url("job_search", query={"q": text})),
             "is_of_all_queues": True,
+            "shows_state": True,
             "listing_title": _("Jobs that match"),
             "when_title": pgettext("of a job", "Time"),
             "what_title": _("Error or worker"),
@@ -126,23 +142,20 @@ class JobSearch:
             else "",
             "first_url": url("job_search", query={"q": self.text}),
             "is_later": bool(self.cursor),
-            "lists": self._lists(rows, url),
+            # where one can act on all that match
+            "lists": [
+                (
+                    _("%(state)s in %(queue)s") % {"state": LIST_LABELS[state], "queue": queue},
+                    self._list_url(url, queue, state),
+                )
+                for queue, state in lists
+                if self.query and not self.query.filter.text
+            ],
         }
 
-    def _lists(self, rows: Sequence[Mapping[str, Any]], url: PageUrl) -> list[tuple[str, str]]:
-        """The lists of queues that have these jobs, filtered alike, where one can act on all of them: name, URL."""
-        params = query_of_search(self.query.filter) if self.query else None
-        if params is None:
-            return []
-        lists = dict.fromkeys((row["job"].queue, row["list"]) for row in rows)
-        query = {name: text for name, text in params.items() if text}
-        return [
-            (
-                _("%(state)s in %(queue)s") % {"state": LIST_LABELS[state], "queue": queue},
-                url("queue_change", queue, query={"state": state, **query}),
-            )
-            for queue, state in lists
-        ]
+
+def _list_of(job: JobDetails) -> str:
+    return "finished" if job.state.is_final and job.state is not JobState.DEAD else str(job.state)
 
 
 def _examples() -> list[tuple[str, str]]:

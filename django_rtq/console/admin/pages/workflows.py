@@ -14,6 +14,7 @@ from django_rtq import models
 from django_rtq.console import permissions
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.charts.graph import MOST, graph, state_text
+from django_rtq.console.admin.display.jobs import job_row
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
 from django_rtq.console.admin.pages.bulk.pages import AllJobs, BulkPages
 from django_rtq.console.admin.pages.page_admin import Route
@@ -22,11 +23,14 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.members import recent_in, viewed_places, why_not_started
 from django_rtq.console.inspector.places import viewed_backend
+from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.sanitize import clean_text
+from django_rtq.console.search import search
 from django_rtq.core.jobs.job import moment
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, WorkflowState, count_workflows
 
+MOST_DEAD = 10  # jobs that the page of a workflow shows
 CANCELLED_IN_REQUEST = 2_000  # jobs; heartbeats cancel the others
 
 
@@ -75,13 +79,15 @@ class WorkflowAdmin(BulkPages):
         except WorkflowNotFound:
             return self._not_found(request, workflow_id)
         dead_url = partial(self._dead_url, workflow_id)
+        steps = sorted(progress.steps, key=lambda step: not step.dead)
         context = {
             "title": _("Workflow %(name)s") % {"name": clean_text(progress.name, 100)},
             "breadcrumbs": [{"url": self.url("workflow_changelist"), "title": _("Workflows")}],
             **_row(progress),
             "graph": graph(progress.steps, dead_url) if progress.steps else "",
             "more_steps": max(0, len(progress.steps) - MOST),
-            "steps": [_step_row(progress, step, dead_url(step)) for step in progress.steps],
+            "steps": [_step_row(progress, step, dead_url(step)) for step in steps],
+            **self._dead_jobs(request, progress),
             "jobs_url": self.url("job_search", query={"q": f"workflow:{workflow_id}"}),
             "dead": sum(step.dead for step in progress.steps),
         }
@@ -141,6 +147,22 @@ class WorkflowAdmin(BulkPages):
         )
         return self.act_on_all(request, "requeue", jobs)
 
+    def _dead_jobs(self, request: HttpRequest, progress: WorkflowProgress) -> dict[str, Any]:
+        """The newest dead jobs, as the template of a list shows them."""
+        queues = list(dict.fromkeys(step.queue for step in progress.steps if step.dead))
+        wanted = Selection(queues=queues, states=["dead"], filter=JobFilter(workflow=progress.id))
+        here, found = (
+            request.get_full_path(),
+            search(get_inspector(), wanted, limit=MOST_DEAD).page.jobs if queues else (),
+        )
+        return {
+            "job_rows": [job_row(job, "dead", self.url, request.user.has_perm, here) for job in found],
+            "is_of_all_queues": True,
+            "when_title": _("Died"),
+            "what_title": _("Error"),
+            "here": here,
+        }
+
     def _dead_url(self, flow: str, step: StepProgress) -> str:
         return self.url("job_search", query={"q": f"state:dead workflow:{flow} task:{step.task}"})
 
@@ -162,15 +184,20 @@ def _row(progress: WorkflowProgress) -> dict[str, Any]:
         "state_text": state_text(progress.state),
         "made_at": moment(progress.made_ms),
         "ended_at": moment(progress.ended_ms),
-        "jobs_text": _("%(done)s of %(size)s")
-        % {"done": format_number(progress.done), "size": format_number(progress.size)},
+        "jobs_text": _of(progress.done, progress.size),
     }
+
+
+def _of(done: int, size: int) -> str:
+    return _("%(done)s of %(size)s") % {"done": format_number(done), "size": format_number(size)}
 
 
 def _step_row(progress: WorkflowProgress, step: StepProgress, dead_url: str) -> dict[str, Any]:
     return {
         "step": step,
-        "state_text": state_text(step.state),
+        "state_text": state_text("blocked" if step.dead and step.state == "started" else step.state),
+        "css": "dead" if step.dead else "running" if step.state == "started" else step.state,
+        "done_text": _of(step.done, step.size),
         "after": ", ".join(map(str, step.after)),
         "reasons": "; ".join(why_not_started(progress, step)),
         "dead_url": dead_url if step.dead else "",

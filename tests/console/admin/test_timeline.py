@@ -1,0 +1,82 @@
+"""What became of a job, and when."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from django_rtq.console.admin.display.jobs import timeline
+from django_rtq.core.jobs.details import JobDetails
+from django_rtq.core.jobs.job import JobState
+from tests.console.admin.conftest import text
+from tests.support.jobs import QUEUE, claimed_job, settle
+
+MADE = datetime(2026, 11, 22, 10, tzinfo=timezone.utc)
+
+
+def at(seconds):
+    return MADE + timedelta(seconds=seconds)
+
+
+def failure(ended, seconds, **more):
+    return {"at": at(ended).timestamp() * 1000, "seconds": seconds, **more}
+
+
+@pytest.mark.parametrize(
+    ("state", "fields", "told"),
+    [
+        ("queued", {"ready_at": at(0.5)}, ["enqueued", "queued"]),
+        ("queued", {"ready_at": at(60)}, ["enqueued", "scheduled start", "queued"]),
+        ("scheduled", {"ready_at": at(900), "due_at": at(900)}, ["enqueued", "scheduled start", "due"]),
+        ("scheduled", {"is_held": True}, ["enqueued", "its task is paused"]),
+        ("running", {"claimed_at": at(30), "attempt": 1}, ["enqueued", "running · Attempt 1 · waited 30 s"]),
+        (
+            "succeeded",
+            {"claimed_at": at(30), "finished_at": at(50), "seconds": 20.0, "worker": "w1", "attempt": 1},
+            ["enqueued", "succeeded · Attempt 1 · waited 30 s · ran 20 s · w1"],
+        ),
+        (
+            "dead",
+            {"errors": [failure(20, 5, attempt=1, worker="w1")], "died_at": at(20)},
+            ["enqueued", "attempt 1 failed · waited 15 s · ran 5.0 s · w1", "dead"],
+        ),
+        (
+            "retrying",
+            {"errors": [failure(20, 5), failure(60, 10)], "due_at": at(500)},
+            [
+                "enqueued",
+                "attempt ? failed · waited 15 s · ran 5.0 s",
+                "attempt ? failed · waited 30 s · ran 10 s",
+                "next attempt due",
+            ],
+        ),
+        # requeued
+        (
+            "dead",
+            {"errors": [failure(20, 5), failure(70, 10)], "ready_at": at(50), "died_at": at(70)},
+            [
+                "enqueued",
+                "attempt ? failed · waited 15 s · ran 5.0 s",
+                "requeued · by ada",
+                "attempt ? failed · waited 10 s · ran 10 s",
+                "dead",
+            ],
+        ),
+        (
+            "queued",
+            {"errors": [failure(20, 5)], "ready_at": at(50)},
+            ["enqueued", "attempt ? failed · waited 15 s · ran 5.0 s", "requeued · by ada", "queued"],
+        ),
+        ("dead", {"made_at": None, "errors": [{"at": "x"}, {}]}, ["attempt ? failed", "attempt ? failed", "dead"]),
+    ],
+)
+def test_the_newest_is_told_first(state, fields, told):
+    job = JobDetails(id="j", queue="q", state=JobState(state), **{"made_at": MADE, **fields})
+    found = [" · ".join([event.title, *event.parts]) for event in timeline(job, "ada")]
+    assert found == told[::-1]
+
+
+def test_a_person_who_requeued_a_job_is_named(broker, operator):
+    made = claimed_job(broker, worker="failing")
+    settle(broker, "bury", made, worker="failing", error='{"at":1,"attempt":1,"error":"it broke"}')
+    operator.post(f"/admin/django_rtq/job/{made.id}/requeue/", {"queue": QUEUE})
+    assert "by user-0" in text(operator.get(f"/admin/django_rtq/job/{made.id}/"))
