@@ -32,11 +32,23 @@ def chromium():
         yield browser
 
 
+def new_context(browser, admin_server, **options):
+    """A browser context, logged in to the admin."""
+    context = browser.new_context(base_url=admin_server.url, **{"reduced_motion": "reduce", **options})
+    context.set_default_timeout(TIMEOUT_MS)
+    log_in(context, admin_server)
+    return context
+
+
+def log_in(context, admin_server):
+    """Forget whoever is logged in, and what the admin has said."""
+    context.clear_cookies()
+    context.add_cookies([{"name": "sessionid", "value": admin_server.cookie, "url": admin_server.url}])
+
+
 @contextmanager
 def window(browser, admin_server, **options):
     """A page in a new browser context, logged in to the admin."""
-    context = browser.new_context(base_url=admin_server.url, **{"reduced_motion": "reduce", **options})
-    context.set_default_timeout(TIMEOUT_MS)
-    context.add_cookies([{"name": "sessionid", "value": admin_server.cookie, "url": admin_server.url}])
+    context = new_context(browser, admin_server, **options)
     yield context.new_page()
     context.close()

@@ -10,7 +10,7 @@ from django.test import override_settings
 from django_rtq.core.broker.brokers import get_broker
 from testproject.redis_server import PrivateRedis
 from tests.console.browser.admin_server import AdminServer, refresh_every
-from tests.console.browser.chromium import TIMEOUT_MS, chromium, window
+from tests.console.browser.chromium import TIMEOUT_MS, chromium, log_in, new_context
 from tests.support.jobs import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 NOTE = "tests.app.tasks.note"
@@ -75,8 +75,17 @@ def console_errors():
     return []
 
 
+@pytest.fixture(scope="package")
+def contexts(browser):
+    """The contexts of pages by the URL of their server: each costs a process of Chromium."""
+    opened = {}
+    yield opened
+    for context in opened.values():
+        context.close()
+
+
 @pytest.fixture
-def page(browser, admin_server, console_errors):
+def page(browser, contexts, admin_server, console_errors):
     """A page for a superuser. Fails if the console shows warnings or errors."""
 
     def hear(said):
@@ -84,10 +93,15 @@ def page(browser, admin_server, console_errors):
         if said.type in ("error", "warning") and is_ours:
             console_errors.append(said.text)
 
-    with window(browser, admin_server) as page:
+    if admin_server.url not in contexts:
+        contexts[admin_server.url] = new_context(browser, admin_server)
+    log_in(contexts[admin_server.url], admin_server)
+    with contexts[admin_server.url].new_page() as page:
         page.on("console", hear)
         page.on("pageerror", lambda error: console_errors.append(str(error)))
         yield page
+        if page.url.startswith(admin_server.url):
+            page.evaluate("localStorage.clear()")
     assert console_errors == []
 
 
