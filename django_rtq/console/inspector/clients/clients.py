@@ -47,7 +47,7 @@ class ClientReader:
         return found[0].state, [each.client(name) for each in found for name in each.delayed]
 
     def busiest(self, queue: str, limit: int = 50) -> list[ClientInQueue]:
-        """The clients of a queue with most waiting jobs, and of the others those that ran longest lately."""
+        """The clients of a queue with most waiting jobs, and of the others those that ran longest. No fair shares."""
         return self.read_busiest(queue, self._redis.execute_one(self.busiest_command(queue, limit), resend=True), limit)
 
     def busiest_command(self, queue: str, limit: int) -> Command:

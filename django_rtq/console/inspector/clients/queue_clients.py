@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from django_rtq.console.inspector.clients.client_states import ClientInQueue, QueueState
-from django_rtq.console.inspector.clients.holds import Holds, read_holds
+from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds, read_holds
 from django_rtq.core.broker.keys import QueueKeys
 from django_rtq.core.broker.redis.client import as_dict
 from django_rtq.core.broker.redis.commands import Command
@@ -197,7 +197,7 @@ class QueueClients:
             own=own,
             pause=read_pause(pause.decode()),
             is_blocked=name in self.blocked,
-            holds=self._holds(member, pause, {**self.state.default, **own}),
+            holds=self._holds(member, pause, {**self.state.default, **own}) if self.limits else NO_HOLDS,
             runs=self.runs.get(name, 0.0),
             busy_seconds=self.us.get(name, 0.0) / 1_000_000,
             fair_runs=self.fair_runs.get(name, 0.0),

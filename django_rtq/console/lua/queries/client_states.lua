@@ -6,9 +6,9 @@
 -- ARGV[2] wanted      how many of these, and with most run time in each ten minutes
 -- ARGV[...] clients   their names, at most 50
 --
--- returns {now, the weights of all clients that ran jobs in these twenty minutes, or may start one now, together, each for its
---         part of the last ten minutes, the numbers of jobs in their lanes and then of their scheduled jobs}, and the replies
---         to the commands of QueueClients
+-- returns {now, the weights of all clients that ran jobs in these twenty minutes, or may start one now, together, each for
+--         its part of the last ten minutes, or "0" if none are named, the numbers of jobs in their lanes and then of their
+--         scheduled jobs}, and the replies to the commands of QueueClients
 -- sent twice: changes nothing
 
 local q, most, wanted, clients = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), { unpack(ARGV, 3) }
@@ -83,7 +83,7 @@ local function next_starts(members)
 end
 
 if most > 0 then choose() end
-local has_run = #clients > 0 and redis.call("EXISTS", runs, last_runs) > 0
+local has_run = most == 0 and #clients > 0 and redis.call("EXISTS", runs, last_runs) > 0
 local lanes, counts, totals = {}, {}, { ALL_TIME, ALL_RUNS, unpack(clients) }
 local limits, members, sources = { "queue", "clients", "weights" }, { "queue" }, { "run:queue", "run:clients" }
 for i, client in ipairs(clients) do
