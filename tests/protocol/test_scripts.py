@@ -252,7 +252,22 @@ def test_no_two_parts_define_the_same_name():
     assert sorted(names) == sorted(set(names))
 
 
-@pytest.mark.parametrize("name", PARTS)
+NULL_PARTS = {f"lib/{path.stem}": path.read_text() for path in scripts.LUA[0].glob("lib/no_*.lua")}
+
+
+@pytest.mark.parametrize("name", NULL_PARTS)
+def test_null_parts_have_all_functions_of_an_app_that_the_core_calls(name):
+    app = name.removeprefix("lib/no_")
+    of_app = [f"lib/{path.stem}" for path in files("lib/*.lua") if path.parts[-4] == app]
+    of_core = [f"lib/{path.stem}" if path.parent.name == "lib" else path.stem for path in scripts.LUA[0].rglob("*.lua")]
+    functions = {function for part in of_app for function in functions_of(part)}
+
+    assert set(re.findall(r"^local (\w+) =", NULL_PARTS[name], re.MULTILINE)) == functions & set().union(
+        *map(names_used, of_core)
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in PARTS if name not in NULL_PARTS])
 def test_a_part_is_used_by_some_script(name):
     assert header_of(name).startswith(f"-- {name.removeprefix('lib/')}: ")
     assert any(name in used_parts(script) for script in SCRIPTS)

@@ -60,7 +60,7 @@ class Maintenance:
         packet = Packet()
         packet.add("promote", *(self.promote_command(queue) for queue in queues for _ in range(promote_calls)))
         packet.add("trim", *map(self.trim_command, queues))
-        if time.monotonic() >= self._next_roll_up:
+        if "roll_up" in SCRIPTS and time.monotonic() >= self._next_roll_up:
             packet.add("roll_up", *map(self.roll_up_command, queues))
         packet.add("schedules", self._schedules.version_command)
         packet.add("time", ("TIME",))
@@ -168,7 +168,7 @@ class Maintenance:
     def info_commands(self, workers: Mapping[str, WorkerInfo]) -> list[Command]:
         """What a supervisor stores about its workers, for people; and the version of the project that they run."""
         commands, version = list(worker_info_commands(self._keys, workers)), self._config.version
-        if version and workers:
+        if version and workers and "note_version" in SCRIPTS:
             keys, kept_ms = self._keys.of(self._config.default_queue), 4 * int(self._config.lease_seconds * 1000)
             commands.append(SCRIPTS["note_version"].call(keys, (version, kept_ms)))
         return commands

@@ -144,10 +144,10 @@ def _with_names(names: Sequence[str], text: str) -> str:
 
 def _parts(source: str, found: dict[str, str] | None = None) -> dict[str, str]:
     """The parts that a file uses, each once and behind those that it uses itself: name -> text."""
-    found = {} if found is None else found
+    found = dict(IN_PLACE_OF_APPS) if found is None else found
     uses = _USES.search(source)
     for name in uses[1].split() if uses else ():
-        if name not in found:
+        if name not in found and not (IN_PLACE_OF_APPS and not _find("lib", name).exists()):
             part = _read("lib", name)
             _parts(part, found)
             found[name] = part
@@ -217,4 +217,10 @@ _PACKAGE = Path(__file__).parents[2] / "__init__.py"
 _STAMP = _stamp_of_package()
 #: Folders of Lua files: that of the core, and those of the apps.
 LUA = [Path(__file__).parent / "lua", *sorted(_PACKAGE.parent.glob("*/lua"))]
+#: Parts of the core that stand in for those of an app that is not there: lua/lib/no_<app>.lua.
+IN_PLACE_OF_APPS = {
+    part.stem: part.read_text()
+    for part in LUA[0].glob("lib/no_*.lua")
+    if not (_PACKAGE.parent / part.stem.removeprefix("no_") / "lua").exists()
+}
 SCRIPTS = _scripts_in("") | _scripts_in("queries")

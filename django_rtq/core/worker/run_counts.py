@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from django_rtq.core.broker.histogram import counter_name
 from django_rtq.core.broker.redis.commands import Argument
+from django_rtq.core.broker.scripts import SCRIPTS
 
 _MAX_PER_CALL = 500  # counters or clients per script call
 _Counted = TypeVar("_Counted")
@@ -79,7 +80,9 @@ class QueueCounts:
         self.clients: defaultdict[bytes, ClientCounts] = defaultdict(ClientCounts)
 
     def calls(self) -> Iterator[Sequence[Argument]]:
-        """The arguments of the script calls that store them."""
+        """The arguments of the script calls that store them. Where no app does, there are none."""
+        if "add_metrics" not in SCRIPTS:
+            return
         yield from self._calls_of_tasks()
         clients = [(client, one.runs, round(one.seconds * 1_000_000)) for client, one in self.clients.items()]
         for triples in _parts(clients):

@@ -47,3 +47,15 @@ local function count_runs(q, now, task, done, failed)
   redis.call("HSET", q.failing, task, string.format("%.0f %.0f %.0f", number, since, good))
   redis.call("EXPIRE", q.failing, FAILING_SECONDS)
 end
+
+-- Count a crashed run of a task, in place of the dead worker.
+local function count_task_crash(q, record, end_name, now)
+  local task = string.match(record, '^[^\n]*\n{"task":"([^"\\]+)"')
+  if not task then return end
+  local tasks = task_counters(q, now)
+  for _, name in ipairs({ "failed " .. task, "crashed " .. task, end_name .. " " .. task }) do
+    if has_room(tasks, name) then redis.call("HINCRBY", tasks, name, 1) end
+  end
+  redis.call("EXPIRE", tasks, TASKS_SECONDS)
+  count_runs(q, now, task, "0", "1")
+end

@@ -15,8 +15,11 @@ from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.run_counts import load_counts
 from django_rtq.core.worker.shared_entries import MAX_COUNTS
 from django_rtq.core.worker.shared_memory import SharedState
+from tests.support.apps import needs
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import snapshot
+
+pytestmark = needs("console")
 
 TASK = "tests.app.tasks.note"
 DONE = Acked('{"state":"succeeded"}')

@@ -13,6 +13,7 @@ from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import BrokerUnavailable
 from tests.app import tasks
 from tests.core.worker.conservation import places
+from tests.support.apps import needs
 from tests.support.jobs import QUEUE
 
 SUPERVISOR, INIT = 4711, 1
@@ -94,6 +95,7 @@ def test_an_idle_orphan_waits_no_more(make, parent, redis, journal):
     assert len(waits) == 1
 
 
+@needs("console")
 def test_an_idle_process_sends_its_metrics_while_its_claim_blocks(make, redis, journal, monkeypatch):
     monkeypatch.setattr("django_rtq.core.worker.process.metrics.REPORT_SECONDS", 1000.0)
     monkeypatch.setattr("django_rtq.core.worker.process.process.IDLE_SECONDS", 0.05)

@@ -11,6 +11,7 @@ from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor import crash_recovery as module
 from django_rtq.core.worker.supervisor.crash_recovery import CrashRecovery
 from django_rtq.exceptions import BrokerUnavailable
+from tests.support.apps import needs
 from tests.support.commands import body
 from tests.support.jobs import QUEUE, WORKER, claimed_job
 from tests.support.snapshots import place_of
@@ -162,6 +163,7 @@ def test_a_process_without_blamed_jobs_blames_nobody(broker, shared):
     assert noted == []
 
 
+@needs("console")
 def test_what_a_killed_process_had_counted_is_sent_once(redis, broker, crash_recovery, shared):
     counts = defaultdict(QueueCounts)
     for queue, task in ((QUEUE, "app.one"), (QUEUE, "app.two"), ("low", "app.one")):
@@ -179,6 +181,7 @@ def test_what_a_killed_process_had_counted_is_sent_once(redis, broker, crash_rec
     assert counters(redis, "low") == {"done app.one": 2}
 
 
+@needs("console")
 @pytest.mark.parametrize("has_arrived", [False, True])
 def test_what_was_on_its_way_when_the_process_was_killed_is_counted_once(
     redis, broker, crash_recovery, shared, has_arrived

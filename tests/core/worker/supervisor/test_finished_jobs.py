@@ -11,6 +11,7 @@ from django_rtq.core.worker.shared_entries import TEXTS
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
 from django_rtq.exceptions import BrokerUnavailable
+from tests.support.apps import needs
 from tests.support.jobs import QUEUE, let_fall_due, queued_job
 from tests.support.snapshots import place_of, places_of, snapshot
 
@@ -187,6 +188,7 @@ def test_with_several_slots_what_redis_knows_leaves_the_page(redis, broker):
     assert shared.finished() == []
 
 
+@needs("console")
 def test_finished_jobs_of_a_dead_process_are_counted_for_their_task(redis, broker, child):
     session, shared = child
     finish(broker, child, *OUTCOMES)

@@ -82,6 +82,7 @@ def test_a_tick_moves_the_deadline_of_the_children_and_of_nobody_else(redis, bro
     assert deadlines[b"theirs"] == 2
 
 
+@needs("console")
 def test_a_tick_reports_the_version_of_the_project_if_it_has_one(redis, broker, shared, heartbeat):
     broker.sign_on([QUEUE, "low"], "ours")
     heartbeat.tick()

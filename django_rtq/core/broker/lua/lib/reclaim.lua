@@ -5,14 +5,7 @@
 local function count_crash(q, record, end_name, now)
   count(q.stats, now, "failed", 1)
   count(q.stats, now, "crashed", 1)
-  local task = string.match(record, '^[^\n]*\n{"task":"([^"\\]+)"')
-  if not task then return end
-  local tasks = task_counters(q, now)
-  for _, name in ipairs({ "failed " .. task, "crashed " .. task, end_name .. " " .. task }) do
-    if has_room(tasks, name) then redis.call("HINCRBY", tasks, name, 1) end
-  end
-  redis.call("EXPIRE", tasks, TASKS_SECONDS)
-  count_runs(q, now, task, "0", "1")
+  count_task_crash(q, record, end_name, now)
 end
 
 -- Count a crash of a job. Returns true if it was one too many: then the job is dead.
