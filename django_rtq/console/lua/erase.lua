@@ -22,6 +22,7 @@ if is_queued then redis.call("HSET", q.cancelled_in_lane, id, band .. ":" .. cli
 if record then note_members(q, { id }, "gone") end
 local gone = delete_jobs(q, { id }) + redis.call("HDEL", q.results, id)
 expire_logs(q, { id }, 0)
+redis.call("UNLINK", q.steps .. id)
 if is_dead then redis.call("ZREM", q.dead, id) end
 if is_scheduled then unschedule(q, client, { id }) end
 if is_queued then trim_cancelled(q, band .. ":" .. client, now) end

@@ -6,7 +6,7 @@ from django_rtq.workflows import step_store
 from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_dead_letters import hidden_fields
 from tests.protocol.model.step_calls import holder, send_event, suspend, waiting
-from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job, settle
 
 PAGE = "/admin/django_rtq/job/"
 
@@ -30,6 +30,15 @@ def test_finished_steps_are_shown_with_their_results(redis, broker, operator):
     assert "mackerel" not in html
     assert "It waits for event approved, for" in html
     assert "Finished steps" not in text(operator.get(f"{PAGE}{queued_job(broker).id}/"))
+
+
+def test_steps_are_shown_as_long_as_the_result_of_the_job(redis, broker, operator):
+    job = claimed_job(broker, "a")
+    step_store(broker).write(holder(broker, job), "step charge", "1795205063204 1500000 7")
+    settle(broker, "ack", job, outcome='{"state":"succeeded","result":1}', keep_ms=60_000)
+
+    assert "Finished steps" in text(operator.get(f"{PAGE}{job.id}/"))
+    assert 0 < redis.ttl(broker.keys.of(QUEUE).steps + job.id.encode()) <= 60
 
 
 def test_a_job_that_sleeps_says_so(redis, broker, operator):

@@ -97,12 +97,14 @@ local function store_event(q, id, event, number, token, text)
     string.format("%d", (sent or 0) + 1), "bytes", string.format("%d", (bytes or 0) + #text))
 end
 
--- Forget what these jobs remember. Their entry in `step_jobs` goes last: until then, sending it again goes on.
-local function forget_steps(q, ids)
+-- Forget what these jobs remember. Their entry in `step_jobs` goes last: until then, sending it again goes on. Of jobs whose
+-- outcome is kept, at these places of a list, people can see the steps as long: see store_outcomes.
+local function forget_steps(q, ids, list, places)
   if redis.call("EXISTS", q.step_jobs) == 0 then return end
   for i, entry in ipairs(redis.call("HMGET", q.step_jobs, unpack(ids))) do
     if entry then
-      redis.call("UNLINK", q.steps .. ids[i])
+      local place = places and places[i]
+      redis.call("PEXPIRE", q.steps .. ids[i], place and list[place + 2] ~= "" and list[place + 1] or 0)
       redis.call("HDEL", q.step_jobs, ids[i])
     end
   end

@@ -15,8 +15,9 @@ local function notify_waiters(q, ids)
   end
 end
 
--- Delete these jobs and everything stored beside them, but not their outcomes. Returns how many there were.
-local function delete_jobs(q, ids)
+-- Delete these jobs and everything stored beside them, but not their outcomes. Returns how many there were. `list` and
+-- `places`: of their outcomes, see store_outcomes.
+local function delete_jobs(q, ids, list, places)
   if #ids == 0 then return 0 end
   local beside = { q.failures, q.crashes, q.errors, q.waiting_since, q.digests, q.progress, q.retrying }
   -- Most jobs have nothing but the record.
@@ -27,7 +28,7 @@ local function delete_jobs(q, ids)
   end
   local gone = redis.call("HDEL", q.jobs, unpack(ids))
   if has_more then
-    forget_steps(q, ids) -- behind the record: a job that runs again has its steps
+    forget_steps(q, ids, list, places) -- behind the record: a job that runs again has its steps
     redis.call("HDEL", q.cancel_requests, unpack(ids)) -- last: after a torn log it still has to stop
   end
   notify_waiters(q, ids)

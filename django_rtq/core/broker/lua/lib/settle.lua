@@ -32,7 +32,7 @@ end
 local function finish_held(q, list, mine, stale, entries, most, now, field)
   if #mine == 0 then return stale end
   local ids = store_outcomes(q, list, mine, most, now)
-  delete_jobs(q, ids)
+  delete_jobs(q, ids, list, mine)
   count(q.stats, now, field, #ids)
   leave(q, q.running, ids)
   if q.has_limits ~= false then count_ended(q, entries) end
