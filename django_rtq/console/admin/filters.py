@@ -9,6 +9,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_rtq.console.admin.display.texts import LIST_LABELS
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_page import LISTS
 from django_rtq.console.inspector.selection import Selection, query_error, words_of
@@ -67,7 +68,10 @@ def chips(
     menus = []
     for field, (title, values) in _FIELDS.items():
         found = [] if field in fixed or field in given else list(dict.fromkeys(filter(None, values(jobs))))
-        options = [(clean_text(value, 60), url(" ".join([*words, _word(field, value)]))) for value in found]
+        names = LIST_LABELS if field == "state" else {}
+        options = [
+            (names.get(value, clean_text(value, 60)), url(" ".join([*words, _word(field, value)]))) for value in found
+        ]
         if options:
             menus.append({"title": title, "options": options})
     without = (" ".join(words[:place] + words[place + 1 :]) for place in range(len(words)))
