@@ -62,7 +62,7 @@ def take_pictures(page: Page, scheme: str) -> None:
     take_picture(page, "/admin/django_rtq/queue/", f"overview-{scheme}")
     take_picture(page, "/admin/django_rtq/queue/reports/", f"queue-{scheme}")
     take_picture(page, "/admin/django_rtq/deadletter/", f"dead-{scheme}")
-    page.goto("/admin/django_rtq/queue/orders/?state=dead&task=testproject.shop.tasks.charge_order")
+    page.goto("/admin/django_rtq/queue/orders/?state=dead&q=task:testproject.shop.tasks.charge_order")
     url = page.locator(".rtq-id a").first.get_attribute("href")
     take_picture(page, str(url), f"job-{scheme}")
 
