@@ -164,9 +164,9 @@ def _click(client: Client) -> dict[str, float]:
     """Post the confirmation page of requeueing all dead letters; seconds until the reply."""
 
     until_ms = int(time.time() * 1000)
-    given = {"queue": "dead-letters", "until_ms": until_ms}
+    given = {"q": "queue:dead-letters state:dead", "until_ms": until_ms}
     started = time.perf_counter()
-    answer = client.post(f"{ROOT}deadletter/requeue-all/", given)
+    answer = client.post(f"{ROOT}job/bulk/requeue/", given)
     seconds = time.perf_counter() - started
     if answer.status_code != 302:
         raise SystemExit(f"The click was answered {answer.status_code}: {answer.content[:500]!r}")

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 
 from django.utils.formats import number_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
+
+from django_rtq.core.jobs.job import JobState
 
 EMPTY_VALUE = "\N{EN DASH}"
+#: The state of one job.
+STATE_LABELS: dict[JobState, Any] = {
+    JobState.SCHEDULED: gettext_lazy("scheduled"),
+    JobState.QUEUED: gettext_lazy("queued"),
+    JobState.RUNNING: gettext_lazy("running"),
+    JobState.RETRYING: gettext_lazy("retrying"),
+    JobState.SUCCEEDED: gettext_lazy("succeeded"),
+    JobState.DEAD: gettext_lazy("dead"),
+    JobState.CANCELLED: gettext_lazy("cancelled"),
+    JobState.EXPIRED: gettext_lazy("expired"),
+}
 
 
 def format_number(value: float | None) -> str:
@@ -53,6 +67,13 @@ def format_moment(moment: datetime) -> str:
     """A time in the current time zone, to the second."""
     local = localtime(moment)
     return f"{local.isoformat(' ', 'seconds')[:19]} {local:%Z}"
+
+
+class Grouped(int):
+    """A number that texts show with groups of digits, and that chooses between their singular and plural."""
+
+    def __str__(self) -> str:
+        return format_number(int(self))
 
 
 def names_text(names: Sequence[str], limit: int) -> str:

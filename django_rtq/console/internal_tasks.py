@@ -58,7 +58,7 @@ def run_bulk_action(sweep: dict[str, Any], per_second: int = 0, cursor: str = ""
     place = place_of_job(job.backend, job.job_id) if job else ""
     sweeps, done = get_inspector(place).sweeps, 0
     counted = sweeps.count(wanted, shown=redacted) if job else None
-    for step in sweeps.steps(wanted, cursor=cursor, shown=redacted):
+    for step in sweeps.steps(wanted, shown=redacted):
         done += step.count
         if job and counted:
             job.progress(done, counted.count if counted.is_complete else None)

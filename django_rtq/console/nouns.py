@@ -16,8 +16,9 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
+from django_rtq.console.acting.jobs import check_states
 from django_rtq.console.incidents import Incident, of_shards, read_incidents
-from django_rtq.console.inspector.actions import ACTIONS, Verb
+from django_rtq.console.inspector.actions import Verb
 from django_rtq.console.inspector.clients.client_states import ClientInQueue
 from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
@@ -188,8 +189,7 @@ class Jobs:
         return self._act("run_now")
 
     def _act(self, verb: Verb, **options: Any) -> int:
-        if wrong := set(self._selection.states) - set(ACTIONS[verb].states):
-            raise ValueError(f"{verb}() is for jobs that are {' or '.join(ACTIONS[verb].states)}, not {min(wrong)}.")
+        check_states(verb, self._selection)
         return _sweep(self._place, Sweep(verb=verb, selection=self._selection, **options))
 
     acount = _awaited(count)

@@ -27,10 +27,10 @@ class Found:
     total: int
 
 
-def read_query(text: str) -> Selection:
+def read_query(text: str, longest: int = LONGEST) -> Selection:
     """Read a query, and look up the workflows of a name. Raises QueryError, and for names of workflows BrokerError."""
-    if len(text) > LONGEST:
-        raise QueryError(_("The query is longer than %(most)s characters.") % {"most": LONGEST})
+    if len(text) > longest:
+        raise QueryError(_("The query is longer than %(most)s characters.") % {"most": longest})
     query = Selection.parse(text)
     flows = _workflow_ids(query.filter.workflow) if query.filter.workflow else ()
     return replace(query, filter=replace(query.filter, workflow_ids=flows))

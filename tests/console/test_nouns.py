@@ -49,7 +49,7 @@ def test_a_wrong_filter_says_what_is_wrong():
         rtq.jobs.filter(state="dad")
     with pytest.raises(ValueError, match="there is no such field"):
         rtq.jobs.filter(colour="red")
-    with pytest.raises(ValueError, match=r"requeue\(\) is for jobs that are dead, not queued"):
+    with pytest.raises(ValueError, match="state:queued: requeue is for jobs that are dead"):
         rtq.jobs.filter(state="queued").requeue()
 
 

@@ -1,23 +1,18 @@
-"""What can be done with subjects that are no jobs: one row for each action, with its words."""
+"""What can be done with subjects: one row for each action, with its words."""
 
 from __future__ import annotations
 
-from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from django_rtq.console import permissions
+from django_rtq.console.acting.jobs import of_all_jobs
 from django_rtq.console.acting.switches import UNKNOWN_WORKER
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.selection import Selection
 from django_rtq.exceptions import LeaseNotExpired
-
-#: What a purge means for jobs.
-PURGED = format_lazy(
-    "{} {}",
-    _("This includes scheduled jobs and jobs waiting for a retry. Running jobs and dead letters are kept."),
-    _("They will never run, and their arguments are deleted. This cannot be undone."),
-)
 
 
 def _forget(inspector: Inspector, target: Target) -> str | bool:
@@ -26,21 +21,47 @@ def _forget(inspector: Inspector, target: Target) -> str | bool:
 
 
 ACTIONS = {
-    # Its page and its command do it in pieces.
-    "purge_queue": Verb(
-        name="purge",
-        label=_("Purge"),
-        permission=permissions.PURGE,
-        applies=lambda queue: queue.details.waiting > 0,
-        title=_("Purge queue %(name)s"),
-        question=ngettext_lazy(
-            "This purges %(count)d job that is waiting in queue %(name)s.",
-            "This purges %(count)d jobs that are waiting in queue %(name)s.",
-            "count",
-        ),
-        consequence=PURGED,
-        count=lambda inspector, target: inspector.queues.get(target.name).waiting,
-        is_typed=True,
+    "purge_queue": of_all_jobs(
+        "purge",
+        _("Purge"),
+        lambda target: Selection(queues=[target.name]),
+        lambda queue: queue.details.waiting > 0,
+    ),
+    "purge_client": of_all_jobs(
+        "purge",
+        _("Purge"),
+        lambda target: Selection(queues=[target.queue or ""], filter=JobFilter(client=target.name)),
+        lambda in_queue: in_queue.queued or in_queue.scheduled,
+    ),
+    "cancel_client": of_all_jobs(
+        "cancel",
+        _("Cancel its jobs"),
+        lambda target: Selection(filter=JobFilter(client=target.name)),
+        lambda in_queues: any(each.queued or each.scheduled for each in in_queues),
+    ),
+    "requeue_client": of_all_jobs(
+        "requeue", _("Requeue its dead letters"), lambda target: Selection(filter=JobFilter(client=target.name))
+    ),
+    "erase_client": of_all_jobs(
+        "erase", _("Erase"), lambda target: Selection(filter=JobFilter(client=target.name)), lambda client: client
+    ),
+    "cancel_task": of_all_jobs(
+        "cancel",
+        _("Cancel its jobs"),
+        lambda target: Selection(filter=JobFilter(task=f"={target.name}")),
+        lambda details: any(queue.waiting or queue.is_cut for queue in details.queues),
+    ),
+    "requeue_task": of_all_jobs(
+        "requeue",
+        _("Requeue its dead letters"),
+        lambda target: Selection(filter=JobFilter(task=f"={target.name}")),
+        lambda details: any(queue.dead or "dead" in queue.cut for queue in details.queues),
+    ),
+    "requeue_workflow": of_all_jobs(
+        "requeue",
+        _("Requeue dead jobs"),
+        lambda target: Selection(filter=JobFilter(workflow=target.name)),
+        lambda progress: not progress.state.is_final and any(step.dead for step in progress.steps),
     ),
     "forget_queue": Verb(
         name="forget",

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from django_rtq.console.formatting import names_text
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.sanitize import clean_text
 from django_rtq.exceptions import RTQError
 
@@ -52,6 +53,8 @@ class Verb:
     nothing: Any = ""  # what is said if nothing had to be changed
     refused: Mapping[Any, Any] = field(default_factory=dict)  # exceptions, or words that `do` returns -> what is said
     applies: Callable[[Any], bool] = lambda row: True  # whether it is offered for a row
+    #: All jobs of the target: there is a page for what is done with jobs, to which the button leads. See jobs.py.
+    jobs: Callable[[Target], Selection] | None = None
     # Of the page that asks before: without a question there is none.
     title: Any = ""
     question: Any = ""

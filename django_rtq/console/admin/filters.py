@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.console.admin.display.texts import LIST_LABELS
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_page import LISTS
-from django_rtq.console.inspector.selection import Selection, query_error, words_of
+from django_rtq.console.inspector.selection import Selection, words_of
 from django_rtq.console.sanitize import clean_text
-from django_rtq.console.search import read_query
 from django_rtq.core.jobs.details import JobDetails
 
 #: Fields of a query: title, and the values that the jobs of a page suggest.
@@ -26,14 +24,6 @@ _FIELDS: dict[str, tuple[Any, Callable[[Sequence[JobDetails]], Iterable[str]]]] 
     "class": (gettext_lazy("Error"), lambda jobs: (job.newest_error[0].rpartition(".")[2] for job in jobs)),
     "since": (gettext_lazy("Since"), lambda jobs: ("15min", "1h", "1d", "7d")),
 }
-
-
-def read_filter(data: QueryDict) -> JobFilter:
-    """From a query string or a form, for an action. Raises QueryError."""
-    wanted = read_query(data.get("q", "")).filter
-    if wanted.text:  # it would find what is hidden from people
-        raise query_error(wanted.text, _("actions do not search for a text; select the jobs instead"))
-    return wanted
 
 
 def query_text(**fields: str) -> str:

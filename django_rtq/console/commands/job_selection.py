@@ -10,9 +10,9 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils.translation import override
 
+from django_rtq.console.acting.jobs import check_states
 from django_rtq.console.commands.job_arguments import LISTED_STATES, VERBS
 from django_rtq.console.commands.prompts import known_queues
-from django_rtq.console.inspector.actions import ACTIONS
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.selection import QueryError, Selection
@@ -37,16 +37,12 @@ def read_selection(inspector: Inspector, options: dict[str, Any]) -> Selection:
         return Selection(queues=queues, states=options.get("state") or (), filter=wanted)
     try:
         selection = read_query(options["query"])
+        if options["action"] != "list":
+            check_states(VERBS[options["action"]], selection)
     except QueryError as error:
         raise CommandError(str(error), returncode=WRONG_USAGE) from None
     if options["action"] != "list":
         known_queues(inspector, selection.queues)
-        allowed = ACTIONS[VERBS[options["action"]]].states
-        if wrong := [state for state in selection.states if state not in allowed]:
-            raise CommandError(
-                f"state:{wrong[0]}: {options['action']} is for jobs that are {' or '.join(allowed)}.",
-                returncode=WRONG_USAGE,
-            )
     return selection
 
 

@@ -14,8 +14,8 @@ from django.core.management.base import CommandError
 from django.utils.translation import override
 
 from django_rtq.console.commands.command import CLIENT, EVERY_QUEUE, LIMIT, NO_INPUT, Action, ActionCommand, switched
+from django_rtq.console.commands.job_actions import purge
 from django_rtq.console.commands.prompts import client_argument, confirm, known_queues, system_user
-from django_rtq.console.commands.purging import purge
 from django_rtq.console.inspector.clients.client_list import SORTS
 from django_rtq.console.inspector.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.inspector.clients.holds import holds_text

@@ -6,8 +6,8 @@ from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import NO_INPUT, Action, SheetCommand
+from django_rtq.console.commands.job_actions import purge
 from django_rtq.console.commands.prompts import known_queues, system_user
-from django_rtq.console.commands.purging import purge
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.output import count
 from django_rtq.console.subjects.queues import QUEUES, Queue

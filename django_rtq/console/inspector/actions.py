@@ -255,10 +255,6 @@ class Actions:
         answers = self.act(verb, queue, distinct(job_ids), how)
         return [job_id for job_id, answer in answers.items() if ACTIONS[verb].is_done(answer)]
 
-    def reached(self, job_ids: Sequence[str]) -> list[str]:
-        """Those of the jobs that done() has asked about: all of one Redis, or of the shards that have answered."""
-        return list(job_ids)
-
     def _send(self, action: Action, queue: str, job_ids: Sequence[str], how: How) -> Answers:
         """One round trip."""
         calls = action.calls(self._broker, queue, job_ids, how)

@@ -1,7 +1,7 @@
 """Something is done with many jobs, in bounded steps: as far as there is time, and the rest by a job of their queue.
 
 1. `count()` says how many jobs are meant, and takes note of the moment: jobs that die, or are made, later are left out
-2. `steps()` does it. Each step looks at some jobs, and its cursor lets another process continue there
+2. `steps()` does it. Each step looks at some jobs, and says which queues are left
 3. `run()` adds the steps up, to the end or for some seconds. Errors do not hide what was done before
 
 Repeating a step does no harm. What becomes a job is `stored()`: internal_tasks.py reads it, and does the same.
@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from django_rtq.console.inspector.actions import ACTIONS, PLAINLY, Actions, Answers, How, Verb
+from django_rtq.console.inspector.actions import ACTIONS, Actions, Answers, How, Verb
 from django_rtq.console.inspector.clients.clients import ClientReader
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.jobs.job_page import decode_list, encode_cursor
 from django_rtq.console.inspector.jobs.walk import JobWalk, List, Shown
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
 from django_rtq.console.inspector.selection import WAITING, Selection
@@ -122,7 +121,7 @@ class Result:
     )
     purged: int = field(default=0, metadata=SUM)  # jobs that were deleted without a look at their ids
     refused: int = field(default=0, metadata=SUM)  # how many others were found, and nothing was done with them
-    cursor: str = ""  # where the next step begins; "": there is none
+    queues_left: Sequence[str] = field(default=(), metadata=by(lambda parts: tuple(dict.fromkeys(chain(*parts)))))
     #: What was done before stays done.
     stopped_by: BrokerError | KeyboardInterrupt | None = field(default=None, metadata=FIRST)
 
@@ -134,22 +133,10 @@ class Result:
     @property
     def is_complete(self) -> bool:
         """Whether no step is left."""
-        return not self.cursor and self.stopped_by is None
-
-    @property
-    def queues_left(self) -> list[str]:
-        """The queues that are not finished."""
-        return list(dict.fromkeys(decode_list(self.cursor)[2:]))
+        return not self.queues_left and self.stopped_by is None
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A step through a part of a queue."""
-
-    result: Result
-    cursor: str | None = (
-        ""  # where this part goes on; None: this was its end. Some parts begin anew: what is done is gone
-    )
+_Step = tuple[Result, bool]  # through a part of a queue, and whether it was the last one of that
 
 
 class Sweeper:
@@ -231,43 +218,42 @@ class Sweeper:
         sweep: Sweep,
         *,
         seconds: float = math.inf,
-        cursor: str = "",
         limit: int = STEP,
         show: Callable[[int], object] | None = None,
         shown: Shown = lambda job: job,
     ) -> Result:
         """Run the steps to the end, or for about so many seconds, and add them up: see run_steps()."""
-        return run_steps(self.steps(sweep, cursor=cursor, limit=limit, shown=shown), seconds=seconds, show=show)
+        return run_steps(self.steps(sweep, limit=limit, shown=shown), seconds=seconds, show=show)
 
-    def steps(
-        self, sweep: Sweep, *, cursor: str = "", limit: int = STEP, shown: Shown = lambda job: job
-    ) -> Iterator[Result]:
-        """Do it, queue by queue. Each step looks at up to `limit` jobs; its cursor lets another call continue there.
+    def steps(self, sweep: Sweep, *, limit: int = STEP, shown: Shown = lambda job: job) -> Iterator[Result]:
+        """Do it, queue by queue. Each step looks at up to `limit` jobs.
 
         Repeating a step does no harm.
         """
+        if sweep.selection.ids:
+            yield from self._steps_for_ids(sweep)
+            return
         queues, until_ms = self._begin(sweep)
         sweep = replace(sweep, selection=replace(sweep.selection, until_ms=until_ms))
         places = [(queue, part) for queue in queues for part in _parts(sweep)]
-        first, at = _read_cursor(cursor, places)
-        for number, (queue, part) in enumerate(places[first:], first):
-            for step in self._walk(sweep, queue, part, at, limit, shown):
-                following, at = (number + 1, "") if step.cursor is None else (number, step.cursor)
-                if step.cursor is None:
+        for number, (queue, part) in enumerate(places):
+            for result, is_over in self._walk(sweep, queue, part, limit, shown):
+                if is_over:
                     workflow_store(self._broker).sweep([queue])
-                yield replace(step.result, cursor=_write_cursor(places[following:], at))
+                left = dict.fromkeys(queue for queue, _ in places[number + is_over :])
+                yield replace(result, queues_left=tuple(left))
         if not places:
             yield Result()
 
-    def steps_for_ids(
-        self, verb: Verb, queues: Iterable[str], job_ids: Sequence[str], how: How = PLAINLY
-    ) -> Iterator[Result]:
-        """Do it with given jobs, each of which is in one of these queues."""
-        left, known = dict.fromkeys(job_ids), Answers()
-        for queue in queues:
+    def _steps_for_ids(self, sweep: Sweep) -> Iterator[Result]:
+        """Each of the jobs is in one of the queues."""
+        left, known = dict.fromkeys(sweep.selection.ids), Answers()
+        is_of_running = not sweep.selection.states or "running" in sweep.selection.states
+        how = sweep.how("running" if is_of_running else "")
+        for queue in sweep.selection.queues or QueueReader(self._broker).names():
             ids = list(left)
             for start in range(0, len(ids), MAINTAIN_AT_ONCE):
-                result = self._acted(verb, queue, ids[start : start + MAINTAIN_AT_ONCE], how)
+                result = self._acted(sweep.verb, queue, ids[start : start + MAINTAIN_AT_ONCE], how)
                 known |= {
                     job_id: answer
                     for job_id, answer in result.answers.items()
@@ -288,33 +274,33 @@ class Sweeper:
 
     # -- inside: one part of a queue
 
-    def _walk(self, sweep: Sweep, queue: str, part: str, place: str, limit: int, shown: Shown) -> Iterator[_Step]:
+    def _walk(self, sweep: Sweep, queue: str, part: str, limit: int, shown: Shown) -> Iterator[_Step]:
         if part == "purge":
             return self._walk_purge(sweep, queue, limit)
         if part == "client":
-            return self._walk_client(sweep, queue, place, limit)
-        return self._walk_lists(sweep, queue, part, place, limit, shown)
+            return self._walk_client(sweep, queue, limit)
+        return self._walk_lists(sweep, queue, part, limit, shown)
 
-    def _walk_lists(self, sweep: Sweep, queue: str, part: str, place: str, limit: int, shown: Shown) -> Iterator[_Step]:
+    def _walk_lists(self, sweep: Sweep, queue: str, part: str, limit: int, shown: Shown) -> Iterator[_Step]:
         """Jobs of a list, or all that wait."""
         wanted, names = sweep.selection.filter, _lists_of([part])
         if part == "waiting" and wanted.client is not None:
             names = [name if name != "lanes" else "queued" for name in names]  # only the lanes of the client
         lists, limit = [(queue, name) for name in names], max(1, min(limit, 10 * STEP))
         walk = JobWalk(self._broker, lists, wanted, shown=shown, until_ms=sweep.until_ms)
-        while True:
+        place, is_over = "", False
+        while not is_over:
             ids, place = walk.next_ids(place, limit)
-            yield _Step(self._acted(sweep.verb, queue, ids, sweep.how(part)), place or None)
-            if not place:
-                return
+            is_over = not place
+            yield self._acted(sweep.verb, queue, ids, sweep.how(part)), is_over
 
-    def _walk_client(self, sweep: Sweep, queue: str, place: str, limit: int) -> Iterator[_Step]:
+    def _walk_client(self, sweep: Sweep, queue: str, limit: int) -> Iterator[_Step]:
         """All waiting jobs of a client, by an index."""
         config, is_over = self._broker.config, False
         outcome = (config.max_results, config.cancelled_ttl_ms, CANCELLED_UNRUN)
         whose = (min(limit, MAINTAIN_AT_ONCE), sweep.selection.filter.client or "", sweep.until_ms)
         first = ("scheduled 0", False, False)
-        at, is_cut, has_cancelled = decode_list(place) or first
+        at, is_cut, has_cancelled = first
         while not is_over:
             place, *cancelled = (
                 part.decode() for part in self._call(queue, "cancel_client_jobs", *whose, at, *outcome)
@@ -326,13 +312,13 @@ class Sweeper:
             if not place:  # claims that shorten a lane meanwhile let a pass overlook jobs behind those that stay
                 is_over = not (is_cut and has_cancelled)
                 at, is_cut, has_cancelled = first
-            yield _Step(Result(done=cancelled), None if is_over else encode_cursor([at, is_cut, has_cancelled]))
+            yield Result(done=cancelled), is_over
 
     def _walk_purge(self, sweep: Sweep, queue: str, limit: int) -> Iterator[_Step]:
         purged = 1
         while purged:
             purged = self.purge_some(queue, sweep.selection.filter.client, limit)
-            yield _Step(Result(purged=purged), "" if purged else None)
+            yield Result(purged=purged), not purged
 
     # -- inside
 
@@ -362,7 +348,7 @@ def run_steps(
                 total,
                 purged=total.purged + step.purged,
                 refused=total.refused + step.refused,
-                cursor=step.cursor,
+                queues_left=step.queues_left,
             )
             if show is not None and step.count:
                 show(total.count)
@@ -436,26 +422,9 @@ def _says_more(answer: str) -> int:
     return {"missing": 0, "left": 0, "finished": 1}.get(answer, 2)
 
 
-def _write_cursor(places: Sequence[tuple[str, str]], at: str) -> str:
-    """The part that is next, where to go on in it, and the queues that are left."""
-    return encode_cursor([places[0][1], at, *dict(places)]) if places else ""
-
-
-def _read_cursor(cursor: str, places: Sequence[tuple[str, str]]) -> tuple[int, str]:
-    """The place that is next, and where to go on there. That of an older release is the beginning."""
-    part, at, queue = ([*decode_list(cursor), "", "", ""])[:3]
-    return (places.index((queue, part)), str(at)) if (queue, part) in places else (0, "")
-
-
 def _all_of(sizes: Mapping[List, int]) -> Count:
     """All jobs of these lists, whose numbers are known."""
     numbers, total = Counter[str](), sum(sizes.values())
     for (queue, _), size in sizes.items():
         numbers[queue] += size
     return Count(by_queue=numbers, searched=total, total=total)
-
-
-def sum_of_results(results: Sequence[Result]) -> Result:
-    """What was done in several shards. The cursor says which queues are left, and no more: each shard has its own."""
-    left = dict.fromkeys(chain.from_iterable(result.queues_left for result in results))
-    return replace(merge(results), cursor=encode_cursor(["", "", *left]) if left else "")

@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
-from django_rtq.console.formatting import format_duration, format_moment, format_number, format_percent
+from django_rtq.console.formatting import STATE_LABELS, format_duration, format_moment, format_number, format_percent
 from django_rtq.console.output import duration, number
 from django_rtq.console.render.sparkline import sparkline
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.clocks import utc_now
-from django_rtq.core.jobs.job import JobState
 
 PageUrl = Callable[..., str]  # the address of a page, by its name and what it is about
 
@@ -68,17 +66,6 @@ def _part_text(part: Sequence[int]) -> str:
     return _("%(busy)d of %(slots)d") % {"busy": part[0], "slots": part[1]}
 
 
-#: The state of one job.
-STATE_LABELS: dict[JobState, Any] = {
-    JobState.SCHEDULED: gettext_lazy("scheduled"),
-    JobState.QUEUED: gettext_lazy("queued"),
-    JobState.RUNNING: gettext_lazy("running"),
-    JobState.RETRYING: gettext_lazy("retrying"),
-    JobState.SUCCEEDED: gettext_lazy("succeeded"),
-    JobState.DEAD: gettext_lazy("dead"),
-    JobState.CANCELLED: gettext_lazy("cancelled"),
-    JobState.EXPIRED: gettext_lazy("expired"),
-}
 JOB_STATE = states({str(state): State(label, str(state)) for state, label in STATE_LABELS.items()})
 
 

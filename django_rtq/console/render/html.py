@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from django_rtq.console.acting.verb import Verb
+from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.formatting import EMPTY_VALUE, format_number
 from django_rtq.console.render.column import NAMES, Column, PageUrl
 from django_rtq.console.render.sheet import Found, Row, Sheet, Wanted
@@ -247,6 +247,9 @@ def action_html(verb: Verb, model: str, name: str, viewer: Viewer, *, is_button:
     page, fields = f"{model}_{verb.name}", dict(viewer.fields(name)) if viewer.fields else {}
     arguments = () if viewer.fields else (name,)
     if verb.question:
+        if verb.jobs:
+            wanted = verb.jobs(Target(fields.get("client", name), fields.get("queue")))
+            page, arguments, fields = f"job_bulk_{verb.name}", (), {"q": str(wanted)}
         css = mark_safe(f' class="rtq-button{"" if verb.is_harmless else " rtq-danger"}"') if is_button else ""
         return format_html('<a href="{}"{}>{} …</a>', viewer.url(page, *arguments, query=fields), css, verb.label)
     hidden = {"csrfmiddlewaretoken": viewer.token, **fields, **({"next": viewer.here} if viewer.here else {})}

@@ -12,7 +12,6 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from django_rtq.console.inspector.actions import PLAINLY, Actions, How, Verb, distinct
 from django_rtq.console.inspector.clients.clients import ClientReader
 from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
 from django_rtq.console.inspector.inspector import MOST_CLIENTS, Inspector, QueuePage, get_inspector, of_all_shards
@@ -27,7 +26,7 @@ from django_rtq.console.inspector.metrics.time_series import merge_series
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import QueueReader
 from django_rtq.console.inspector.shared_overview import SharedOverview
-from django_rtq.console.inspector.sweep import Result, Sweep, Sweeper, sum_of_results
+from django_rtq.console.inspector.sweep import Result, Sweep, Sweeper
 from django_rtq.console.inspector.task_details import TaskReader
 from django_rtq.console.inspector.task_pauses import TaskPauses
 from django_rtq.console.merging import joined, merge, merge_by
@@ -94,7 +93,6 @@ class AllShards(Inspector):
         self.dead_letters = _DeadLetters(self)
         self.limits = _Limits(self)
         self.clients = _Clients(self)
-        self.actions = _Actions(self, Inspector)
         self.sweeps = _Sweeper(self, self.actions, Inspector)
         self.tasks = _Tasks(self)
         self.task_pauses = _TaskPauses(self)
@@ -326,23 +324,9 @@ class _Clients(_Merged, ClientReader):
     all = _each("clients.all", by_shard=merged_counts)
 
 
-class _Actions(_Merged, Actions):
-    def done(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> list[str]:
-        """In the shard of each job."""
-        by_shard: dict[int, list[str]] = {}
-        for job_id in distinct(job_ids):
-            by_shard.setdefault(_shard_with(job_id), []).append(job_id)
-        done = self._shards.act(lambda inspector, n: inspector.actions.done(verb, queue, by_shard[n], how), by_shard)
-        return joined(done.values())
-
-    def reached(self, job_ids: Sequence[str]) -> list[str]:
-        """Not those in shards that do not answer."""
-        return [job_id for job_id in job_ids if _shard_with(job_id) not in self._shards.silent]
-
-
 class _Sweeper(_Merged, Sweeper):
     def run(self, sweep: Sweep, **options: Any) -> Result:
-        return sum_of_results(list(self._shards.act(lambda each, _: each.sweeps.run(sweep, **options)).values()))
+        return merge(self._shards.act(lambda each, _: each.sweeps.run(sweep, **options)).values())
 
     count = _each("sweeps.count", merge)  # the moment of the snapshot is the latest of all shards
 

@@ -133,9 +133,11 @@ def url_of(name, jobs=None):
         wants = [jobs.scheduled.id]
     if name in ("job_terminate", "job_send") and jobs:
         wants = [jobs.running.id]
-    query = {"queue": QUEUE} if model in ("deadletter", "job") and action != "changelist" else {}
+    query = {"queue": QUEUE} if model == "job" and action != "changelist" else {}
+    if "bulk" in action:
+        query = {"q": "client:florist" if action == "bulk_erase" else f"queue:{QUEUE}"}
     if model == "client" and action != "changelist":
-        query = {"queue": QUEUE, "client": "bakery" if action == "requeue" else "florist"}
+        query = {"queue": QUEUE, "client": "florist"}
     if name == "job_search":
         query = {"q": "task:send_order_mail"}
     elif name == "job_terminate":

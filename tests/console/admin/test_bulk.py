@@ -5,7 +5,6 @@ import re
 import pytest
 
 from django_rtq.console import permissions
-from django_rtq.console.admin.pages.bulk import pages as bulk_pages
 from django_rtq.console.inspector.actions import VERBS
 from django_rtq.core.jobs.job import JobState
 from tests.console.admin.conftest import logged, text
@@ -15,25 +14,16 @@ from tests.support.jobs import QUEUE, queued_job
 
 BULK = "/admin/django_rtq/job/bulk/"
 LIST = f"/admin/django_rtq/queue/{QUEUE}/"
-SAME_FOR_ALL = {"requeue": "deadletter/requeue", "discard": "deadletter/discard"}
-PATHS = {**SAME_FOR_ALL, "run_now": "job/bulk/run-now", "cancel": "job/bulk/cancel"}
-
-
-@pytest.fixture
-def short_of_time(monkeypatch):
-    """A request stops after one step."""
-    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
-    monkeypatch.setattr(bulk_pages, "STEP", 2)
 
 
 @pytest.mark.parametrize("state", VERBS)
 def test_each_list_offers_what_can_be_done_with_its_jobs(state, jobs, operator, viewer):
     html = text(operator.get(LIST, {"state": state}))
-    offered = {verb for verb, path in PATHS.items() if f"/{path}/" in html}
 
-    assert offered == set(VERBS[state])
-    assert {verb for verb, path in PATHS.items() if f"/{path}-all/" in html} == set(VERBS[state])
-    assert not any(f"/{path}" in text(viewer.get(LIST, {"state": state})) for path in PATHS.values())
+    for place in (r'formaction="{}([a-z-]+)/"', r'href="{}([a-z-]+)/\?q=queue%3Adefault\+state%3A'):
+        offered = re.findall(place.format(BULK), html)
+        assert {verb.replace("-", "_") for verb in offered} == set(VERBS[state])
+    assert BULK not in text(viewer.get(LIST, {"state": state}))
 
 
 def test_selected_jobs_are_run_now(broker, jobs, operator, inspector):
@@ -64,10 +54,10 @@ def test_selected_jobs_are_cancelled_after_a_question(broker, jobs, operator, in
 
 
 def test_running_jobs_are_asked_to_stop(jobs, operator, inspector):
-    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "running"}))
+    html = text(operator.get(f"{BULK}cancel/", {"q": f"queue:{QUEUE} state:running"}))
     assert "Cancel 1 running job?" in html
 
-    operator.post(f"{BULK}cancel-all/", hidden_fields(html))
+    operator.post(f"{BULK}cancel/", hidden_fields(html))
 
     assert inspector.find(jobs.running.id).is_stopping
     assert "1 job was asked to stop." in said(operator)
@@ -75,13 +65,13 @@ def test_running_jobs_are_asked_to_stop(jobs, operator, inspector):
 
 def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator, inspector):
     jobs = [queued_job(broker, client=client) for client in "aab"]
-    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "q": "client:a"}))
+    html = text(operator.get(f"{BULK}cancel/", {"q": f"queue:{QUEUE} state:queued client:a"}))
     assert "Cancel 2 queued jobs?" in html
     assert "Jobs that are made from now on are not affected." in html
     (until_ms,) = hidden_fields(html)["until_ms"]
     later = later_job(broker, int(until_ms) + 60_000, client="a")
 
-    answer = operator.post(f"{BULK}cancel-all/", hidden_fields(html))
+    answer = operator.post(f"{BULK}cancel/", hidden_fields(html))
 
     assert answer["Location"] == f"{LIST}?state=queued&q=client%3Aa"
     assert [inspector.find(job.id).state for job in (*jobs, later)] == ["cancelled", "cancelled", "queued", "queued"]
@@ -90,26 +80,25 @@ def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator
 
 def test_all_of_a_client_with_a_space_are_not_those_of_another(broker, operator, inspector):
     jobs = [queued_job(broker, client=client) for client in (" acme", "acme")]
-    html = text(operator.get(f"{BULK}cancel-all/", {"queue": QUEUE, "state": "queued", "q": 'client:" acme"'}))
+    html = text(operator.get(f"{BULK}cancel/", {"q": f'queue:{QUEUE} state:queued client:" acme"'}))
 
-    operator.post(f"{BULK}cancel-all/", hidden_fields(html))
+    operator.post(f"{BULK}cancel/", hidden_fields(html))
 
     assert [inspector.find(job.id).state for job in jobs] == ["cancelled", "queued"]
 
 
 @pytest.mark.parametrize("state", ["dead", "scheduled"])
 def test_a_question_is_about_the_jobs_of_now(jobs, operator, state):
-    page = "/admin/django_rtq/deadletter/discard-all/" if state == "dead" else f"{BULK}cancel-all/"
-    html = text(operator.get(page, {"queue": QUEUE, "state": state, "until_ms": 10**14}))
+    page = f"{BULK}{'discard' if state == 'dead' else 'cancel'}/"
+    html = text(operator.get(page, {"q": f"queue:{QUEUE} state:{state}", "until_ms": 10**14}))
 
     assert int(hidden_fields(html)["until_ms"][0]) < 10**14
 
 
 @pytest.mark.parametrize(("verb", "state"), [("run-now", "queued"), ("cancel", "dead"), ("cancel", "finished")])
-def test_a_state_in_which_it_cannot_be_done_is_ignored(jobs, operator, verb, state):
-    html = text(operator.get(f"{BULK}{verb}-all/", {"queue": QUEUE, "state": state}))
-
-    assert re.search(r"Cancel 1 queued job\?|Queue 1 scheduled job now\?", html)
+def test_a_state_in_which_it_cannot_be_done_is_refused(jobs, operator, verb, state):
+    answer = operator.get(f"{BULK}{verb}/", {"q": f"queue:{QUEUE} state:{state}"})
+    assert f"state:{state}: {verb.replace('-', '_')} is for jobs that are" in text(answer)
 
 
 @pytest.mark.parametrize(
@@ -120,10 +109,11 @@ def test_each_action_needs_its_permission(jobs, person, verb, needed):
     without = person(*others)
 
     assert without.post(f"{BULK}{verb}/", {"queue": QUEUE, "id": "x"}).status_code == 403
-    assert without.get(f"{BULK}{verb}-all/", {"queue": QUEUE}).status_code == 403
+    assert without.get(f"{BULK}{verb}/", {"q": f"queue:{QUEUE}"}).status_code == 403
 
 
 def test_nothing_is_done_without_a_selection_or_a_queue(jobs, operator):
-    operator.post(f"{BULK}cancel/", {"queue": QUEUE})
-    assert "no job was selected" in said(operator)
-    assert operator.get(f"{BULK}cancel-all/").status_code == 302
+    for given in ({"queue": QUEUE}, {"q": ""}):
+        operator.post(f"{BULK}cancel/", given)
+        assert "no job was selected" in said(operator)
+    assert "there is no such field" in text(operator.get(f"{BULK}cancel/", {"q": "colour:red"}))

@@ -10,7 +10,7 @@ from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.inspector.clients import clients
 from django_rtq.core.jobs.job import JobState
 from tests.console.admin.conftest import ALL, logged, text
-from tests.console.admin.test_dead_letters import hidden_fields, said
+from tests.console.admin.test_dead_letters import BULK, hidden_fields, said
 from tests.support.commands import dead_letter
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, scheduled_job
 from tests.support.workflows import begun_flow
@@ -252,16 +252,18 @@ def test_the_jobs_of_a_client_are_purged_after_a_question(broker, inspector, ope
     kept = queued_job(broker, client="florist")
     queued_job(broker, client="bakery")
     scheduled_job(broker, client="bakery")
-    page = f"{LIST}purge/?queue={QUEUE}&client=bakery"
-
-    assert "This purges 2 jobs of client bakery that are waiting in queue default." in text(operator.get(page))
+    page = f"{BULK}purge/?q=queue%3A{QUEUE}+client%3Abakery"
+    assert f'href="{page}"' in text(operator.get(f"{PAGE}?client=bakery"))
+    fields, html = confirm_form(operator, page)
+    assert "Purge 2 waiting jobs?" in html
     assert inspector.clients.get("bakery", [QUEUE])[0].is_known
-    while inspector.clients.get("bakery", [QUEUE])[0].is_known:
-        operator.post(f"{LIST}purge/", {"queue": QUEUE, "client": "bakery"})
 
+    operator.post(f"{BULK}purge/", fields)
+
+    assert not inspector.clients.get("bakery", [QUEUE])[0].is_known
     assert "2 jobs were purged." in said(operator)
     assert claim(broker) == [kept.id]
-    assert logged()[0] == "default: 2 jobs were purged."
+    assert logged()[0].startswith("2 jobs were purged. (Queue: default, Filter: client:bakery, ")
 
 
 def confirm_form(client, page):
@@ -275,22 +277,22 @@ def test_its_jobs_are_cancelled_in_all_queues_after_a_question(broker, inspector
     running = claimed_job(broker, client="bakery", queue="high")
     jobs = [queued_job(broker, client="bakery"), scheduled_job(broker, client="bakery")]
     jobs.append(queued_job(broker, client="bakery", queue="low"))
-    fields, html = confirm_form(operator, f"{LIST}cancel/?client=bakery")
-    assert "This cancels 3 waiting jobs of client bakery." in html
+    fields, html = confirm_form(operator, f"{BULK}cancel/?q=client:bakery")
+    assert "Cancel 3 waiting jobs?" in html
     assert "Cancel its jobs …" in text(operator.get(f"{PAGE}?client=bakery"))
     later = queued_job(broker, client="bakery", queue="low")
 
-    answer = operator.post(f"{LIST}cancel/", fields)
+    answer = operator.post(f"{BULK}cancel/", fields)
 
     assert answer["Location"] == f"{PAGE}?client=bakery"
     assert "3 jobs were cancelled." in said(operator)
     assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
     assert {inspector.find(job.id).state for job in (*kept, later)} == {JobState.QUEUED}
     assert inspector.find(running.id).state is JobState.RUNNING
-    assert logged()[0] == "3 jobs were cancelled."
-    assert "of client bakery." in text(operator.post(f"{LIST}cancel/", {"client": "bakery"}))  # without the moment
-    operator.get(f"{LIST}cancel/?client=grocer")
-    assert "the client has no waiting jobs" in said(operator)
+    assert logged()[0].startswith("3 jobs were cancelled. (Filter: client:bakery, ")
+    assert "Cancel 1 waiting job?" in text(operator.post(f"{BULK}cancel/", {"q": "client:bakery"}))
+    operator.get(f"{BULK}cancel/?q=client:grocer")
+    assert "no job matches any more" in said(operator)
 
 
 def test_all_that_is_kept_of_it_is_erased_after_a_question(broker, inspector, operator):
@@ -298,32 +300,35 @@ def test_all_that_is_kept_of_it_is_erased_after_a_question(broker, inspector, op
         dead_letter(broker, client="bakery", queue=queue), queued_job(broker, client="bakery", queue=queue)
     kept = queued_job(broker, client="florist")
     begun_flow(broker, {"size": 1, "client": "florist"}, client="bakery")
-    fields, html = confirm_form(operator, f"{LIST}erase/?client=bakery")
-    assert "This deletes all that is kept of client bakery: 4 jobs." in html
+    fields, html = confirm_form(operator, f"{BULK}erase/?q=client:bakery")
+    assert "This deletes all that is kept: 4 jobs." in html
     assert re.search(r"<dt>Workflows</dt>\s*<dd>1</dd>", html)
     assert "Erase …" in text(operator.get(f"{PAGE}?client=bakery"))
 
-    operator.post(f"{LIST}erase/", fields)
+    operator.post(f"{BULK}erase/", fields)
 
-    assert {"4 jobs were erased.", "1 workflow was deleted."} <= set(logged())
+    assert "1 workflow was deleted." in logged()
+    assert any(entry.startswith("4 jobs were erased. (Filter: client:bakery, ") for entry in logged())
     assert inspector.clients.get("bakery", [QUEUE])[0].queued == 0
     assert inspector.find(kept.id).state is JobState.QUEUED
-    operator.get(f"{LIST}erase/?client=bakery")
+    operator.get(f"{BULK}erase/?q=client:bakery")
     assert "nothing is kept of the client" in said(operator)
-    assert operator.get(f"{LIST}erase/?client=").status_code == 404
+    for query in ("client:", "client:bakery state:dead", "queue:default"):
+        answer = operator.get(f"{BULK}erase/", {"q": query})
+        assert "erase is for all of a client that has a name." in text(answer)
 
 
 @pytest.mark.parametrize("client", ["bakery", ""])
 def test_its_dead_letters_are_requeued_in_all_queues_after_a_question(broker, inspector, operator, client):
     dead = [dead_letter(broker, client=client, queue=queue) for queue in (QUEUE, "low")]
     kept = dead_letter(broker, client="florist", queue="low")
-    fields, html = confirm_form(operator, f"{LIST}requeue/?client={client}")
-    assert "This requeues 2 dead letters of client" in html
+    fields, html = confirm_form(operator, f"{BULK}requeue/?q=client:{client}")
+    assert "Requeue 2 dead letters?" in html
 
-    operator.post(f"{LIST}requeue/", fields)
+    operator.post(f"{BULK}requeue/", fields)
 
     assert {inspector.find(job_id).state for job_id in dead} == {JobState.QUEUED}
     assert inspector.find(kept).state is JobState.DEAD
     assert "2 dead letters were requeued." in said(operator)
-    operator.get(f"{LIST}requeue/?client={client}")
-    assert "the client has no dead letters" in said(operator)
+    operator.get(f"{BULK}requeue/?q=client:{client}")
+    assert "no dead letter matches any more" in said(operator)

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.console.admin.action_log import ids_text
-from django_rtq.console.admin.pages.bulk import pages as bulk_pages
+from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Sweep, Sweeper
 from django_rtq.exceptions import BrokerUnavailable
@@ -20,6 +20,8 @@ from tests.console.commands.test_rtq_jobs_dead_letters import break_after
 from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, settlement
 
 PAGE = "/admin/django_rtq/deadletter/"
+BULK = "/admin/django_rtq/job/bulk/"
+DEAD = f"queue:{QUEUE} state:dead"
 LATER = 10**15
 CONFIRMED = {"confirmed": "yes"}
 
@@ -61,13 +63,13 @@ def test_they_are_grouped_by_task_and_error(broker, operator):
 
 def test_a_group_without_a_name_cannot_be_swept(broker, operator):
     dead_job(broker, "odd", body="nonsense")
-    assert "requeue-all" not in text(operator.get(PAGE))
+    assert BULK not in text(operator.get(PAGE))
 
 
 @pytest.mark.parametrize(("verb", "left"), [("requeue", {"queued": 2}), ("discard", {"queued": 0})])
 def test_the_ticked_ones_and_no_others(verb, left, broker, operator, inspector):
     a, b, c = die(broker, "a", "b", "c")
-    operator.post(f"{PAGE}{verb}/", {"queue": QUEUE, "id": [a, c], **CONFIRMED})
+    operator.post(f"{BULK}{verb}/", {"queue": QUEUE, "id": [a, c], **CONFIRMED})
     details = inspector.queues.get(QUEUE)
     assert details.dead == 1
     assert details.queued == left["queued"]
@@ -78,26 +80,26 @@ def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator,
     a, b, c = die(broker, "a", "b", "c")
     back = f"/admin/django_rtq/queue/{QUEUE}/?state=dead"
 
-    html = text(operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": [a, c], "next": back}))
+    html = text(operator.post(f"{BULK}discard/", {"queue": QUEUE, "id": [a, c], "next": back}))
 
     assert inspector.queues.get(QUEUE).dead == 3
     assert "Discard 2 dead letters?" in html
     assert f"<dd>{a}, {c}</dd>" in html
     assert not LogEntry.objects.exists()
-    answer = operator.post(f"{PAGE}discard/", hidden_fields(html))
+    answer = operator.post(f"{BULK}discard/", hidden_fields(html))
     assert answer["Location"] == back
     assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == [b]
 
 
 def test_requeueing_ticked_ones_asks_nothing(broker, operator, inspector):
-    operator.post(f"{PAGE}requeue/", {"queue": QUEUE, "id": die(broker, "a")})
+    operator.post(f"{BULK}requeue/", {"queue": QUEUE, "id": die(broker, "a")})
     assert inspector.queues.get(QUEUE).queued == 1
 
 
 def test_who_comes_second_is_told_so(broker, operator, inspector):
     a, b = die(broker, "a", "b")
     inspector.requeue(QUEUE, [a])
-    operator.post(f"{PAGE}requeue/", {"queue": QUEUE, "id": [a, b]})
+    operator.post(f"{BULK}requeue/", {"queue": QUEUE, "id": [a, b]})
     words = said(operator)
     assert "1 dead letter was requeued." in words
     assert "1 of them is no longer dead" in words
@@ -105,7 +107,7 @@ def test_who_comes_second_is_told_so(broker, operator, inspector):
 
 def test_many_of_them_are_written_down_in_one_entry(broker, operator):
     ids = die(broker, *(f"job{n}" for n in range(30)))
-    operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
+    operator.post(f"{BULK}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
     entry = LogEntry.objects.get()
     assert str(entry) == f"Changed “{QUEUE}” — 30 dead letters were discarded. {ids_text(ids)}"
 
@@ -113,14 +115,14 @@ def test_many_of_them_are_written_down_in_one_entry(broker, operator):
 def test_one_form_names_a_thousand_at_most(broker, operator, inspector, settings):
     ids = [job_id for part in range(3) for job_id in die(broker, *(f"{part}-{n}" for n in range(400)))]
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
-    operator.post(f"{PAGE}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
+    operator.post(f"{BULK}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
     assert inspector.queues.get(QUEUE).dead == 200
 
 
 def test_the_question_repeats_filter_and_number(broker, operator):
     die(broker, "a", "b")
     die(broker, "c", error="shop.errors.Closed")
-    html = text(operator.get(f"{PAGE}requeue-all/", {"queue": QUEUE, "q": "class:Closed task:send"}))
+    html = text(operator.get(f"{BULK}requeue/", {"q": f"{DEAD} class:Closed task:send"}))
     assert "Requeue 1 dead letter?" in html
     assert "<dd>task:send class:Closed</dd>" in html
     assert 'name="until_ms"' in html
@@ -130,29 +132,29 @@ def test_the_question_repeats_filter_and_number(broker, operator):
 def test_all_that_match_and_no_others(verb, broker, operator, inspector):
     die(broker, "a", "b")
     kept = die(broker, "c", error="shop.errors.Closed")
-    operator.post(f"{PAGE}{verb}-all/", {"queue": QUEUE, "q": "class:ValueError", "until_ms": LATER})
+    operator.post(f"{BULK}{verb}/", {"q": f"{DEAD} class:ValueError", "until_ms": LATER})
     assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == kept
 
 
 def test_who_dies_after_the_question_is_left_alone(broker, operator, inspector):
     die(broker, "a", "b")
-    html = text(operator.get(f"{PAGE}discard-all/", {"queue": QUEUE}))
+    html = text(operator.get(f"{BULK}discard/", {"q": DEAD}))
     until_ms = html.split('name="until_ms" value="')[1].split('"')[0]
     time.sleep(0.002)  # the next millisecond
     later = die(broker, "late")
-    operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": until_ms})
+    operator.post(f"{BULK}discard/", {"q": DEAD, "until_ms": until_ms})
     assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == later
 
 
 def test_without_any_nothing_is_asked(broker, operator):
     die(broker, "a")
-    answer = operator.get(f"{PAGE}discard-all/", {"queue": QUEUE, "q": "class:Closed"})
+    answer = operator.get(f"{BULK}discard/", {"q": f"{DEAD} class:Closed"})
     assert answer["Location"] == f"/admin/django_rtq/queue/{QUEUE}/?state=dead&q=class%3AClosed"
     assert "no dead letter matches any more" in said(operator)
 
 
 def test_a_sweep_that_comes_too_late_says_so(broker, operator):
-    operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER})
+    operator.post(f"{BULK}requeue/", {"q": DEAD, "until_ms": LATER})
     assert "no dead letter matches any more" in said(operator)
     assert not LogEntry.objects.exists()
 
@@ -166,7 +168,7 @@ def short_of_time(monkeypatch):
 
 def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector, short_of_time):
     die(broker, *"abcde")
-    answer = operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER})
+    answer = operator.post(f"{BULK}requeue/", {"q": DEAD, "until_ms": LATER})
     assert inspector.queues.get(QUEUE).dead == 3
     page = inspector.job_list.page(QUEUE, "queued")
     assert page.jobs[0].task == run_bulk_action.name
@@ -183,7 +185,7 @@ def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector
 
 def test_the_job_does_the_rest(broker, operator, inspector, short_of_time):
     die(broker, *"abcde")
-    operator.post(f"{PAGE}requeue-all/", {"queue": QUEUE, "until_ms": LATER, "q": "class:ValueError"})
+    operator.post(f"{BULK}requeue/", {"q": f"{DEAD} class:ValueError", "until_ms": LATER})
     job = inspector.job_list.page(QUEUE, "queued").jobs[0]
     assert run_bulk_action(*job.args, **job.kwargs) == 3
     assert inspector.queues.get(QUEUE).dead == 0
@@ -192,7 +194,7 @@ def test_the_job_does_the_rest(broker, operator, inspector, short_of_time):
 def test_where_no_worker_comes_one_goes_on_by_hand(broker, operator, inspector, short_of_time):
     die(broker, *"abcde")
     for left in (3, 1, 0):
-        operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
+        operator.post(f"{BULK}discard/", {"q": DEAD, "until_ms": LATER})
         assert inspector.queues.get(QUEUE).dead == left
 
 
@@ -221,6 +223,6 @@ def test_what_was_done_before_redis_went_away_is_written_down(broker, operator, 
     die(broker, *"abcde")
     monkeypatch.setattr(bulk_pages, "STEP", 2)
     break_after(monkeypatch, 1, BrokerUnavailable("gone"))
-    answer = operator.post(f"{PAGE}discard-all/", {"queue": QUEUE, "until_ms": LATER})
+    answer = operator.post(f"{BULK}discard/", {"q": DEAD, "until_ms": LATER})
     assert answer.status_code == 503
     assert logged()[0].startswith("2 dead letters were discarded.")

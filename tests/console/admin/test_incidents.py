@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import pytest
 from django.test import override_settings
@@ -79,7 +80,7 @@ def test_a_failing_task_is_told_with_pages_and_the_way_to_requeue():
     assert (line.subject, line.figure, line.kind) == ("Queue mail", "1,578", "Dead letters")
     assert line.text.startswith("17 jobs died in the last hour. Dead letters now: 1,578.")
     assert line.url == "queue_change mail state=dead"
-    assert line.requeue_url == "deadletter_requeue_all queue=mail"
+    assert line.requeue_url == "job_bulk_requeue q=queue:mail state:dead"
     assert line.since_text.startswith("since ")
     assert line.since_text.endswith(" (66 s)")
 
@@ -171,12 +172,13 @@ def test_the_page_says_which_task_fails_with_links_that_lead_there(broker, viewe
     assert f'href="{OVERVIEW}{QUEUE}/?state=dead&amp;q=task%3A{MAIL}+class%3Ashop.OutOfOrder"' in html
     assert "All is well" not in html
     assert "rtq-health rtq-good" not in html
-    requeue_all = "/admin/django_rtq/deadletter/requeue-all/"
-    requeue = f'href="{requeue_all}?queue={QUEUE}&amp;q=task%3A{MAIL}+class%3Ashop.OutOfOrder"'
+    requeue_all = "/admin/django_rtq/job/bulk/requeue/"
+    dead = f"queue:{QUEUE} state:dead task:{MAIL} class:shop.OutOfOrder"
+    requeue = f'href="{requeue_all}?{urlencode({"q": dead})}"'
     assert requeue not in html
     html = text(operator.get(OVERVIEW))
     assert requeue in html
-    confirmation = operator.get(requeue_all, {"queue": QUEUE, "q": f"task:{MAIL} class:shop.OutOfOrder"})
+    confirmation = operator.get(requeue_all, {"q": dead})
     assert "Requeue 12 dead letters?" in text(confirmation)
 
 

@@ -53,14 +53,12 @@ def test_every_page_is_accessible_and_obeys_a_strict_policy(name, jobs, broker, 
 @pytest.mark.parametrize("name", SHOWN)
 def test_pages_ask_redis_a_fixed_number_of_times(name, jobs, operator, round_trips):
     operator.get(url_of(name, jobs))
-    # Of each queue that has dead letters, some are counted.
     most = {"queue_changelist": 3, "client_changelist": 3, "job_search": 4, "job_memory": 4}
     # How long tasks usually run is read hour by hour, once a minute.
     most |= {"job_changelist": 3, "deadletter_changelist": 4}
-    most |= {"client_cancel": 3, "client_requeue": 6, "registeredtask_cancel": 4, "registeredtask_requeue": 6}
-    most |= {"workflow_changelist": 3, "workflow_requeue": 7, "client_erase": 7}
+    most |= {"workflow_changelist": 3, "workflow_change": 4, "job_bulk_erase": 7}
     # Where jobs can go is read as for the overview, unless that was read in the last second.
-    most |= {"registeredtask_change": 3, "job_requeue": 3, "deadletter_requeue_all": 4}
+    most |= {"registeredtask_change": 3, "job_requeue": 3, "job_bulk_requeue": 4}
     assert len(round_trips) <= most.get(name, 2)
 
 

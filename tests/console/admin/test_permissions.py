@@ -19,24 +19,16 @@ ACTS = [name for name, page in PAGES.items() if page.method != "GET"]
 def given(name, jobs):
     """The data that a form of that page would post."""
     return {
-        "deadletter_requeue": {"queue": QUEUE, "id": [jobs.dead.id]},
-        "deadletter_discard": {"queue": QUEUE, "id": [jobs.dead.id], "confirmed": "yes"},
-        "deadletter_requeue_all": {"queue": QUEUE, "until_ms": 10**15},
-        "deadletter_discard_all": {"queue": QUEUE, "until_ms": 10**15},
-        "job_bulk_run_now": {"queue": QUEUE, "id": [jobs.scheduled.id]},
-        "job_bulk_run_now_all": {"queue": QUEUE, "until_ms": 10**15},
-        "job_bulk_cancel": {"queue": QUEUE, "id": [jobs.queued.id], "confirmed": "yes"},
-        "job_bulk_cancel_all": {"queue": QUEUE, "until_ms": 10**15},
-        "queue_purge": {"name": QUEUE},
-        **{f"client_{action}": {"queue": QUEUE, "client": "florist"} for action in ("pause", "purge", "resume")},
-        "workflow_requeue": {"until_ms": 10**15},
-        "client_cancel": {"client": "florist", "until_ms": 10**14},
-        "client_requeue": {"client": "bakery", "until_ms": 10**15},
-        "client_erase": {"client": "bakery", "until_ms": 10**15},
+        "job_bulk_requeue": {"queue": QUEUE, "id": [jobs.dead.id]},
+        "job_bulk_discard": {"queue": QUEUE, "id": [jobs.dead.id], "confirmed": "yes"},
+        "job_bulk_run_now": {"q": f"queue:{QUEUE}", "until_ms": 10**15},
+        "job_bulk_cancel": {"q": "client:florist", "until_ms": 10**14},
+        "job_bulk_erase": {"q": "client:florist", "until_ms": 10**15},
+        "job_bulk_purge": {"q": f"queue:{QUEUE}", "until_ms": 10**15, "name": QUEUE},
+        **{f"client_{action}": {"queue": QUEUE, "client": "florist"} for action in ("pause", "resume")},
         "client_limits": {"queue": QUEUE, "client": "florist", "max_running": "3"},
         "queue_forget": {"name": "mail"},
         "job_edit": {"queue": QUEUE, "args": '["bakery", 9]', "kwargs": "{}"},
-        **{f"registeredtask_{action}": {"until_ms": 10**15} for action in ("cancel", "requeue")},
         "registeredtask_enqueue": {"args": '["bakery", 9]'},
     }.get(name, {"queue": QUEUE})
 

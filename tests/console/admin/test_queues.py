@@ -13,7 +13,7 @@ from django_rtq.console.admin.display.charts.history import SPANS, history_chart
 from django_rtq.console.inspector import shared_overview
 from django_rtq.console.subjects.queues import QUEUES
 from tests.console.admin.conftest import body, logged, text
-from tests.console.admin.test_dead_letters import said
+from tests.console.admin.test_dead_letters import BULK, hidden_fields, said
 from tests.support.console_steps import report_version
 from tests.support.jobs import QUEUE, claim, claimed_job, finished_job, let_lapse, queued_job
 from tests.support.single_steps import renew
@@ -225,8 +225,11 @@ def test_clients_are_listed_with_what_they_wait_for(broker, operator):
 
 @pytest.mark.parametrize(("typed", "left"), [(QUEUE, 0), ("", 3), ("Default", 3)])
 def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
-    assert "3 jobs that are waiting" in text(operator.get(f"{PAGE}purge/"))
-    operator.post(f"{PAGE}purge/", {"name": typed})
+    page = f"{BULK}purge/?q=queue%3A{QUEUE}"
+    assert f'href="{page}"' in text(operator.get(PAGE))
+    html = text(operator.get(page))
+    assert "Purge 3 waiting jobs?" in html
+    operator.post(f"{BULK}purge/", {**hidden_fields(html), "name": typed})
     details = inspector.queues.get(QUEUE)
     assert details.queued + details.scheduled + details.retrying == left
     assert (details.dead, details.finished) == (1, 1)

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import override_settings
 
-from django_rtq.console.admin.pages.bulk import pages as bulk_pages
+from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.internal_tasks import run_bulk_action
 from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_dead_letters import hidden_fields, said
@@ -13,7 +13,7 @@ from tests.support.jobs import QUEUE, dead_job, queued_job
 from tests.support.redis_server import LEASE_SECONDS
 
 TARGET = "reports"
-ALL = "/admin/django_rtq/deadletter/requeue-all/"
+ALL = "/admin/django_rtq/job/bulk/requeue/"
 REFUSED = "Nothing was done: choose a queue from the list."
 
 
@@ -70,8 +70,8 @@ def test_only_queues_of_the_settings_are_taken(broker, operator, inspector, chos
     job = dead_job(broker)
     for url, fields in (
         (page_of(job, "requeue/"), {}),
-        (ALL, {"until_ms": 10**15}),
-        ("/admin/django_rtq/client/requeue/", {"client": "", "until_ms": 10**15}),
+        (ALL, {"q": f"queue:{QUEUE}", "until_ms": 10**15}),
+        (ALL, {"q": "client:", "until_ms": 10**15}),
     ):
         html = text(operator.post(url, {"queue": QUEUE, "target": chosen, **fields}))
         assert REFUSED in html
@@ -92,7 +92,7 @@ def test_a_job_that_is_not_dead_is_not_asked_about(broker, operator):
 def test_all_that_match_go_there(broker, operator, inspector):
     reports = [dead_job(broker, body='{"task":"shop.report"}') for _ in range(2)]
     mail = dead_job(broker, body='{"task":"shop.mail"}')
-    html = text(operator.get(ALL, {"queue": QUEUE, "q": "task:shop.report"}))
+    html = text(operator.get(ALL, {"q": f"queue:{QUEUE} state:dead task:shop.report"}))
     assert "Requeue 2 dead letters?" in html
 
     operator.post(ALL, {**hidden_fields(html), "target": TARGET})
@@ -104,9 +104,9 @@ def test_all_that_match_go_there(broker, operator, inspector):
 
 def test_all_of_a_client_go_there(broker, operator, inspector):
     jobs = [dead_job(broker, client="x") for _ in range(2)]
-    html = text(operator.get("/admin/django_rtq/client/requeue/", {"client": "x"}))
+    html = text(operator.get(ALL, {"q": "client:x"}))
 
-    operator.post("/admin/django_rtq/client/requeue/", {**hidden_fields(html), "target": TARGET})
+    operator.post(ALL, {**hidden_fields(html), "target": TARGET})
 
     assert {inspector.find(job.id).queue for job in jobs} == {TARGET}
     assert "2 dead letters were requeued in queue reports." in said(operator)
@@ -116,7 +116,7 @@ def test_a_job_does_what_a_request_has_no_time_for(broker, operator, inspector, 
     monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
     monkeypatch.setattr(bulk_pages, "STEP", 2)
     jobs = [dead_job(broker, client="a") for _ in range(5)]
-    html = text(operator.get(ALL, {"queue": QUEUE, "client": "a"}))
+    html = text(operator.get(ALL, {"q": f"queue:{QUEUE} client:a"}))
 
     page = operator.post(ALL, {**hidden_fields(html), "target": TARGET})
 

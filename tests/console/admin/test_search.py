@@ -92,7 +92,7 @@ def test_actions_do_not_search_for_a_text(jobs, operator):
     assert jobs.dead.id in html
     assert "Requeue selected" in html
     assert "Requeue all matching" not in html
-    answer = operator.get("/admin/django_rtq/deadletter/requeue-all/", {"queue": QUEUE, "q": "bakery"})
+    answer = operator.get("/admin/django_rtq/job/bulk/requeue/", {"q": "state:dead bakery"})
     assert answer.status_code == 400
     assert "select the jobs instead" in text(answer)
 

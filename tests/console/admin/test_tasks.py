@@ -116,7 +116,7 @@ def test_its_dead_letters_are_grouped_by_error(broker, operator):
     assert "OutOfOrder" in html
     assert "no answer" in html
     assert "ValueError" not in html
-    assert f"/admin/django_rtq/deadletter/requeue-all/?queue={QUEUE}&amp;q=task%3Aship+class%3Aa.OutOfOrder" in html
+    assert f"/job/bulk/requeue/?q=queue%3A{QUEUE}+state%3Adead+task%3Aship+class%3Aa.OutOfOrder" in html
 
 
 def test_of_many_groups_the_latest_are_shown(broker, operator, monkeypatch):

@@ -42,10 +42,10 @@ STATES = ["queued", "scheduled", "running", "retrying", "dead", "finished"]
 ACTS = {
     "queue_pause": {},
     "queue_resume": {},
-    "queue_purge": {"name": "another"},
     "queue_forget": {"name": "another"},
-    "deadletter_requeue": {"queue": QUEUE},
-    "deadletter_requeue_all": {"queue": QUEUE, "until_ms": 10**15},
+    "job_bulk_requeue": {"q": f"queue:{QUEUE}", "until_ms": 10**15},
+    "job_bulk_discard": {"queue": QUEUE},
+    "job_bulk_purge": {"q": f"queue:{QUEUE}", "until_ms": 10**15, "name": "another"},
     "job_requeue": {"queue": QUEUE},
     "job_cancel": {"queue": QUEUE},
     "job_edit": {"queue": QUEUE, "args": "{}", "kwargs": "["},

@@ -180,7 +180,7 @@ def test_nonsense_in_addresses_is_left_out(query, jobs, operator):
 
 @pytest.mark.parametrize("until", ["", "-1", "abc", "1e9", "9" * 40, "٣"])
 def test_nonsense_for_the_moment_of_a_sweep_asks_again_and_does_nothing(until, jobs, operator, inspector):
-    operator.post("/admin/django_rtq/deadletter/discard-all/", {"queue": QUEUE, "until_ms": until})
+    operator.post("/admin/django_rtq/job/bulk/discard/", {"q": f"queue:{QUEUE}", "until_ms": until})
     assert inspector.queues.get(QUEUE).dead == 1
 
 

@@ -42,7 +42,7 @@ def test_it_is_found_from_the_overview_and_its_jobs_are_cancelled_in_all_queues(
     click("link", "Show the task")
     shows(page.locator(".rtq"), "OutOfOrder")
     click("link", "Cancel its jobs …")
-    shows(page.locator(".rtq"), f"This cancels 40 waiting jobs of task {NOTE}.")
+    shows(page.locator(".rtq"), "Cancel 40 waiting jobs?")
     assert click("button", "Cancel jobs") == 3
 
     shows(page.locator(".messagelist"), "40 jobs were cancelled.")
@@ -61,7 +61,7 @@ def test_after_the_repair_its_dead_letters_run_again(broken, page, inspector):
 
 def test_both_pages_are_accessible_and_fit_on_a_phone(broken, page):
     for action in ("cancel", "requeue"):
-        page.goto(f"/admin/django_rtq/registeredtask/{NOTE}/{action}/")
+        page.goto(f"/admin/django_rtq/job/bulk/{action}/?q=task:={NOTE}")
         follow(page.locator(".rtq form button").first)
     page.goto(f"/admin/django_rtq/registeredtask/{NOTE}/")
     page.set_viewport_size({"width": 390, "height": 800})

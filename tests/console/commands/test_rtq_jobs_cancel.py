@@ -17,7 +17,7 @@ def test_a_job_that_waits_is_cancelled(broker, inspector, seed):
 
     ran = run("rtq_jobs", "cancel", job.id, job.id)
 
-    assert (ran.code, ran.out, ran.err) == (0, f"Cancelled job {job.id}.\n", "")
+    assert (ran.code, ran.out, ran.err) == (0, "1 job was cancelled.\n", "")
     assert inspector.find(job.id).state is JobState.CANCELLED
 
 
@@ -26,7 +26,7 @@ def test_what_cannot_be_cancelled_is_told_and_the_rest_is_done(broker, inspector
 
     ran = run("rtq_jobs", "cancel", dead.id, "unknown", over.id, waiting.id)
 
-    assert ran.out == f"Cancelled job {waiting.id}.\n"
+    assert ran.out == "1 job was cancelled.\n"
     assert [" ".join(line.split()[:2]) for line in ran.err.splitlines()] == [
         f"Job {dead.id}",
         "Job unknown",
@@ -38,8 +38,12 @@ def test_what_cannot_be_cancelled_is_told_and_the_rest_is_done(broker, inspector
 @pytest.mark.parametrize(
     ("arguments", "text", "how"),
     [
-        ([], "Asked to stop: job {}.\n", b"ask"),
-        (["--terminate"], "Its process will be killed, if it still runs: job {}.\n", b"terminate"),
+        ([], "1 job was asked to stop.\n", b"ask"),
+        (
+            ["--terminate"],
+            "1 job was asked to stop. The processes of those that do not stop are killed.\n",
+            b"terminate",
+        ),
     ],
 )
 def test_a_job_that_runs_is_asked_to_stop(redis, broker, arguments, text, how):
@@ -47,7 +51,7 @@ def test_a_job_that_runs_is_asked_to_stop(redis, broker, arguments, text, how):
 
     ran = run("rtq_jobs", "cancel", running.id, *arguments)
 
-    assert (ran.code, ran.out, ran.err) == (0, text.format(running.id), "")
+    assert (ran.code, ran.out, ran.err) == (0, text, "")
     assert redis.hget("{rtq:default}:cancel_requests", running.id).startswith(how + b" ")
 
 
@@ -105,7 +109,7 @@ def test_jobs_that_match_are_cancelled(jobs, inspector, options, taken):
 
     ran = run("rtq_jobs", "cancel", *options, "--no-input")
 
-    assert (ran.code, ran.out) == (0, f"Cancelled {len(taken)} job{'' if len(taken) == 1 else 's'}.\n")
+    assert (ran.code, ran.out) == (0, f"{len(taken)} job{' was' if len(taken) == 1 else 's were'} cancelled.\n")
     assert states(inspector, jobs) == {**before, **dict.fromkeys(taken, "cancelled")}
 
 
@@ -116,7 +120,10 @@ def test_cancelling_by_filter_asks_with_the_number(jobs, inspector, monkeypatch)
     ran = run("rtq_jobs", "cancel", "--client", "acme")
 
     assert (ran.code, ran.error) == (1, "Not confirmed: nothing was changed.")
-    assert ran.err == "This cancels 2 jobs. Type 'yes' to continue: "
+    assert ran.err == (
+        "client:acme: Cancel 2 waiting jobs? They will never run, and their arguments are deleted. This cannot be "
+        "undone. Type 'yes' to continue: "
+    )
     assert states(inspector, jobs) == before
 
 
@@ -131,8 +138,8 @@ def test_an_outage_in_between_says_what_was_done(jobs, inspector, monkeypatch):
     break_after(monkeypatch, 1, BrokerUnavailable("Redis did not answer in time."))
     ran = run("rtq_jobs", "cancel", "--client", "acme", "--state", "queued,scheduled", "--no-input")
 
-    assert (ran.code, ran.out) == (1, "Cancelled 1 job.\n")
-    assert ran.error == "Redis did not answer in time. 1 job had been cancelled before; run this again for the rest."
+    assert (ran.code, ran.out) == (1, "1 job was cancelled.\n")
+    assert ran.error == "Redis did not answer in time. 1 job was cancelled. Run this again for the rest."
 
 
 def test_all_jobs_of_a_client_are_cancelled_in_all_queues(broker, inspector):
@@ -142,7 +149,7 @@ def test_all_jobs_of_a_client_are_cancelled_in_all_queues(broker, inspector):
 
     ran = run("rtq_jobs", "cancel", "--client", "acme", "--no-input")
 
-    assert (ran.code, ran.out) == (0, "Cancelled 123 jobs.\n")
+    assert (ran.code, ran.out) == (0, "123 jobs were cancelled.\n")
     assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
     assert inspector.find(kept.id).state is JobState.QUEUED
     assert {each.queued for each in inspector.clients.get("acme")} == {0}  # nothing stays in the lanes
@@ -153,7 +160,7 @@ def test_dead_letters_of_a_client_are_requeued_in_all_queues(broker, inspector):
     dead = [dead_letter(broker, client="acme", queue=queue) for queue in (QUEUE, "low")]
     kept = dead_letter(broker, client="other")
 
-    assert run("rtq_jobs", "requeue", "--client", "acme").out == "Requeued 2 dead letters.\n"
+    assert run("rtq_jobs", "requeue", "--client", "acme").out == "2 dead letters were requeued.\n"
 
     assert {inspector.find(job_id).state for job_id in dead} == {JobState.QUEUED}
     assert inspector.find(kept).state is JobState.DEAD
@@ -163,7 +170,7 @@ def test_delayed_jobs_are_queued_now(jobs, inspector):
     ran = run("rtq_jobs", "run", jobs["acme scheduled"], jobs["other retrying"])
 
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == f"Queued job {jobs['acme scheduled']}.\nQueued job {jobs['other retrying']}.\n"
+    assert ran.out == "2 jobs are queued now.\n"
     found = states(inspector, jobs)
     assert (found["acme scheduled"], found["other retrying"]) == ("queued", "queued")
 
@@ -173,7 +180,7 @@ def test_delayed_jobs_that_match_are_queued_now(jobs, inspector):
         "jobs": {jobs["acme scheduled"]: "queued"},
         "failed": {},
     }
-    assert run("rtq_jobs", "run", "--all").out == "Queued 1 job.\n"
+    assert run("rtq_jobs", "run", "--all").out == "1 job is queued now.\n"
 
 
 def test_progress_is_shown_on_a_terminal(broker):
@@ -183,4 +190,4 @@ def test_progress_is_shown_on_a_terminal(broker):
     shown = run("rtq_jobs", "run", "--all", err=Terminal()).err
 
     assert "Jobs found: 100" in shown
-    assert "Queued: 100 of 100" in shown
+    assert "Done: 100 of 100" in shown

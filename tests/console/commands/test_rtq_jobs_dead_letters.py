@@ -37,11 +37,11 @@ def break_after(monkeypatch, steps, error):
 # requeue and discard
 
 
-@pytest.mark.parametrize(("verb", "did"), [("requeue", "Requeued"), ("discard", "Discarded")])
+@pytest.mark.parametrize(("verb", "did"), [("requeue", "requeued"), ("discard", "discarded")])
 def test_letters_of_any_queue_are_taken_by_id(three, inspector, verb, did):
     ran = run("rtq_jobs", verb, three[0], three[1], three[0])
 
-    assert (ran.code, ran.err, ran.out) == (0, "", f"{did} 2 dead letters.\n")
+    assert (ran.code, ran.err, ran.out) == (0, "", f"2 dead letters were {did}.\n")
     assert dead_ids(inspector) == {three[2]}
 
 
@@ -141,7 +141,7 @@ def test_letters_that_die_again_meanwhile_are_not_swept_again(broker, inspector,
     monkeypatch.setattr(Actions, "act", requeue_and_die)
     ran = run("rtq_jobs", "requeue", "--all")
 
-    assert ran.out == "Requeued 150 dead letters.\n"
+    assert ran.out == "150 dead letters were requeued.\n"
     assert len(again) == len(set(again)) == len(dead_ids(inspector)) == 150
 
 
@@ -156,7 +156,7 @@ def test_a_sweep_that_stops_says_what_was_done(broker, inspector, monkeypatch, e
     ran = run("rtq_jobs", "discard", "--all", "--no-input", "--json")
 
     assert (ran.code, ran.json["discarded"], len(ran.json["ids"])) == (code, 100, 100)
-    assert ran.error == (f"{message} 100 dead letters had been discarded before; run this again for the rest.")
+    assert ran.error == (f"{message} 100 dead letters were discarded. Run this again for the rest.")
     assert len(dead_ids(inspector)) == 150
 
 
@@ -173,8 +173,9 @@ def test_discarding_by_filter_asks_with_the_exact_number(three, inspector, monke
 
     ran = run("rtq_jobs", "discard", "--error", "ValueError")
 
-    assert (
-        ran.err == "This permanently deletes 2 dead letters, with all arguments and failures. Type 'yes' to continue: "
+    assert ran.err == (
+        "error:ValueError: Discard 2 dead letters? Their arguments and failures are deleted. This cannot be undone. "
+        "Type 'yes' to continue: "
     )
     assert dead_ids(inspector) == {three[0]}
 
@@ -212,10 +213,10 @@ def test_what_dies_while_a_person_thinks_is_not_thrown_away(broker, three, inspe
 @pytest.mark.parametrize(
     ("verb", "options", "text"),
     [
-        ("discard", ["--all"], "3 dead letters would be discarded (bulk 1, default 2). Nothing was changed.\n"),
-        ("requeue", ["--query", "queue:bulk"], "1 dead letter would be requeued (bulk 1). Nothing was changed.\n"),
-        ("discard", ["--all", "--limit", "1"], "1 dead letter would be discarded (default 1). Nothing was changed.\n"),
-        ("cancel", ["--all"], "0 jobs would be cancelled. Nothing was changed.\n"),
+        ("discard", ["--all"], "Would discard 3 dead letters (bulk 1, default 2). Nothing was changed.\n"),
+        ("requeue", ["--query", "queue:bulk"], "Would requeue 1 dead letter (bulk 1). Nothing was changed.\n"),
+        ("discard", ["--all", "--limit", "1"], "Would discard 1 dead letter (default 1). Nothing was changed.\n"),
+        ("cancel", ["--all"], "Would cancel 0 jobs. Nothing was changed.\n"),
     ],
 )
 def test_a_dry_run_says_how_many_and_changes_nothing(three, inspector, verb, options, text):
@@ -228,7 +229,7 @@ def test_a_dry_run_says_how_many_and_changes_nothing(three, inspector, verb, opt
 def test_a_query_selects_as_filters_do(three, inspector):
     ran = run("rtq_jobs", "discard", "--query", f"queue:{QUEUE} class:shop.errors.OutOfOrder", "--no-input")
 
-    assert ran.out == "Discarded 1 dead letter.\n"
+    assert ran.out == "1 dead letter was discarded.\n"
     assert dead_ids(inspector) == set(three[1:])
 
 

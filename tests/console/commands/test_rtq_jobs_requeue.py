@@ -19,11 +19,11 @@ def test_letters_are_requeued_in_another_queue(broker, inspector):
     jobs = [dead_job(broker).id for _ in range(3)]
 
     ran = run("rtq_jobs", "requeue", jobs[0], "--to", "bulk")
-    assert (ran.code, ran.out) == (0, "Requeued 1 dead letter in queue bulk.\n")
+    assert (ran.code, ran.out) == (0, "1 dead letter was requeued in queue bulk.\n")
     assert (
         "No worker serves queue bulk now: they wait. Start one:  python manage.py rtq_worker --queues bulk" in ran.err
     )
-    assert run("rtq_jobs", "requeue", "--all", "--to", "bulk").out == "Requeued 2 dead letters in queue bulk.\n"
+    assert run("rtq_jobs", "requeue", "--all", "--to", "bulk").out == "2 dead letters were requeued in queue bulk.\n"
 
     assert [(inspector.find(job_id).queue, inspector.find(job_id).state) for job_id in jobs] == [("bulk", "queued")] * 3
 

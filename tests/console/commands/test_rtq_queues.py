@@ -14,8 +14,9 @@ from tests.support.jobs import (
 )
 
 QUESTION = (
-    "This permanently deletes 3 waiting jobs of queue default, with all arguments. "
-    "Type the name of the queue to continue:"
+    "queue:default: Purge 3 waiting jobs? This includes scheduled jobs and jobs waiting for a retry. Running jobs and "
+    "dead letters are kept. They will never run, and their arguments are deleted. This cannot be undone. Type the "
+    "name of the queue to continue:"
 )
 UNKNOWN = "is declared, or has been used yet. Did you mean"
 

@@ -84,7 +84,7 @@ def test_the_jobs_of_a_workflow_are_acted_on(broker):
     out = StringIO()
     call_command("rtq_jobs", "requeue", "--query", "workflow:flow", stdout=out)
 
-    assert "Requeued 2 " in out.getvalue()
+    assert "2 dead letters were requeued." in out.getvalue()
     assert broker.redis.execute_one(("ZCARD", broker.keys.of("default").dead)) == 0
 
 

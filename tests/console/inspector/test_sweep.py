@@ -7,6 +7,7 @@ import pytest
 from django_rtq import signals
 from django_rtq.console.inspector import sweep as sweep_module
 from django_rtq.console.inspector.jobs.walk import JobWalk
+from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Sweep
 from django_rtq.core.jobs.job import JobState
 from tests.support.commands import dead_letter
@@ -166,14 +167,13 @@ def everywhere(broker, inspector):
 
 
 def finish(inspector, wanted, limit):
-    """Each step by another process, which knows the cursor only. Returns the ids, and the queues that were left."""
-    ids, purged, cursor, left = [], 0, "", []
-    while True:
-        step = next(inspector.sweeps.steps(wanted, cursor=cursor, limit=limit))
-        ids, purged, cursor = ids + step.done, purged + step.purged, step.cursor
-        left.append(step.queues_left)
-        if not cursor:
-            return ids, purged, left
+    """Returns the ids, how many were purged, and the queues that were left after each step."""
+    steps = list(inspector.sweeps.steps(wanted, limit=limit))
+    return (
+        [job_id for step in steps for job_id in step.done],
+        sum(step.purged for step in steps),
+        [step.queues_left for step in steps],
+    )
 
 
 @pytest.mark.parametrize("limit", [1, 3, 1000])
@@ -188,7 +188,7 @@ def finish(inspector, wanted, limit):
         ("purge", {}),
     ],
 )
-def test_each_action_goes_on_from_queue_to_queue_where_the_last_step_ended(inspector, everywhere, verb, more, limit):
+def test_each_action_goes_on_from_queue_to_queue(inspector, everywhere, verb, more, limit):
     wanted = sweep(verb, queues=("a", "b"), **more)
     counted = inspector.sweeps.count(wanted)
 
@@ -198,14 +198,8 @@ def test_each_action_goes_on_from_queue_to_queue_where_the_last_step_ended(inspe
     assert len(ids) + purged == counted.count
     assert sorted(ids) == ([] if verb == "purge" else sorted(everywhere[verb]))
     assert [len(queues) for queues in left] == sorted((len(queues) for queues in left), reverse=True)
-    assert left[-1] == []
+    assert left[-1] == ()
     assert finish(inspector, wanted, limit)[:2] == ([], 0)
-
-
-def test_a_cursor_of_another_release_is_the_beginning(inspector, everywhere):
-    for cursor in ("x", "W10", "WzEsICJhIl0"):  # nothing, [], [1, "a"]
-        step = next(inspector.sweeps.steps(sweep("run_now", queues=("a", "b")), cursor=cursor))
-        assert step.queues_left == ["a", "b"]
 
 
 def test_without_a_moment_it_is_about_the_jobs_of_now(broker, inspector):
@@ -218,9 +212,9 @@ def test_without_a_moment_it_is_about_the_jobs_of_now(broker, inspector):
 
 
 def test_ids_are_looked_for_in_each_queue(inspector, everywhere):
-    ids = [*everywhere["requeue"], "unknown"]
+    selection = Selection(queues=["a", "b"], ids=[*everywhere["requeue"], "unknown"])
 
-    results = list(inspector.sweeps.steps_for_ids("requeue", ["a", "b"], ids))
+    results = list(inspector.sweeps.steps(Sweep(verb="requeue", selection=selection)))
 
     assert [len(result.done) for result in results] == [3, 3]
     assert results[-1].answers["unknown"] == "left"

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from django_rtq import rtq
-from django_rtq.console.admin.pages.bulk import pages as bulk_pages
+from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_page import encode_cursor
@@ -329,7 +329,7 @@ def test_tasks_and_clients_of_all_shards(operator, three):  # noqa: F811
 def test_selected_jobs_are_acted_on_in_their_shards(operator, three):  # noqa: F811
     made = [*dead(0, 2), *dead(1), *dead(2)]
 
-    operator.post(f"{RTQ}deadletter/requeue/", {"queue": "default", "state": "dead", "id": made[1:]}, headers=IN_ALL)
+    operator.post(f"{RTQ}job/bulk/requeue/", {"queue": "default", "state": "dead", "id": made[1:]}, headers=IN_ALL)
 
     assert [dead_in(shard) for shard in range(3)] == [1, 0, 0]
 
@@ -340,9 +340,9 @@ def dead_in(shard):
 
 def test_all_that_match_are_acted_on_in_all_shards(operator, three):  # noqa: F811
     dead(0, 2), dead(1), dead(2)
-    url = f"{RTQ}deadletter/discard-all/"
+    url = f"{RTQ}job/bulk/discard/"
 
-    question = operator.get(url, {"queue": "default", "task": NOTE})
+    question = operator.get(url, {"q": f"queue:default state:dead task:{NOTE}"})
     assert "4 dead letters" in question.content.decode()
     answer = operator.post(url, dict(question.context["fields"]), headers=IN_ALL, follow=True)
     text = answer.content.decode()
@@ -355,8 +355,8 @@ def test_the_rest_of_a_slow_action_is_done_by_a_job_in_each_shard(operator, thre
     monkeypatch.setattr(bulk_pages, "STEP", 1)
     monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
     dead(0, 2), dead(1, 2)
-    url = f"{RTQ}deadletter/requeue-all/"
-    question = operator.get(url, {"queue": "default", "task": NOTE})
+    url = f"{RTQ}job/bulk/requeue/"
+    question = operator.get(url, {"q": f"queue:default state:dead task:{NOTE}"})
 
     answer = operator.post(url, dict(question.context["fields"]), headers=IN_ALL, follow=True)
 
@@ -407,10 +407,10 @@ def test_a_queue_is_purged_in_all_shards_and_forgotten_if_none_keeps_it(operator
     for shard in range(3):
         queued(shard, 2)
 
-    assert "6 jobs" in operator.get(f"{QUEUE}purge/").content.decode()
+    assert "Purge 6 waiting jobs?" in operator.get(f"{RTQ}job/bulk/purge/?q=queue:default").content.decode()
     operator.post(f"{QUEUE}forget/", {"name": "default"}, headers=IN_ALL)
     assert get_inspector(shard_place(1)).queues.names() == ["default"]
-    operator.post(f"{QUEUE}purge/", {"name": "default"}, headers=IN_ALL)
+    operator.post(f"{RTQ}job/bulk/purge/", {"q": "queue:default", "until_ms": 1, "name": "default"}, headers=IN_ALL)
     get_inspector(shard_place(1)).pause("default")
     answer = operator.post(f"{QUEUE}forget/", {"name": "default"}, headers=IN_ALL, follow=True)
     assert "it is paused" in answer.content.decode()
@@ -450,7 +450,7 @@ PAGES = [
         "schedule/",
     ),
     *("registeredtask/", f"registeredtask/{NOTE}/", "client/client/?client=acme"),
-    *("job/search/?q=x", "queue/default/purge/", "workflow/", "deadletter/discard-all/?queue=default"),
+    *("job/search/?q=x", "job/bulk/purge/?q=queue:default", "workflow/", "job/bulk/discard/?q=queue:default"),
 ]
 WITHOUT_JOBS = ("log/", "workflow/")
 
@@ -500,7 +500,6 @@ def test_the_first_shard_may_hang_as_well(operator, admin_client, three, places,
             answer = operator.get(RTQ + url)
             assert answer.status_code == (200 if url == "workflow/?shard=1" else 503), url
         assert "Shard 0 does not answer." in answer.content.decode()
-        assert operator.post(f"{RTQ}workflow/0123456789ab/requeue/").status_code == 503
         assert broker_of(0).redis not in patient_clients
     finally:
         places[0].resume()

@@ -135,7 +135,7 @@ def test_the_exit_code_is_that_of_the_shard_of_a_client(half):
     enqueue(0)
 
     text = run("rtq_jobs", "cancel", "--client", client_of(0), "--no-input")
-    assert "Cancelled 1 job" in text
+    assert "1 job was cancelled." in text
     assert "shard 1: Redis cannot be reached" in text
     _, code = run_to_exit("rtq_jobs", "cancel", "--client", client_of(1), "--no-input")
     assert code == 1

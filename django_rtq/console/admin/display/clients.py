@@ -9,11 +9,13 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
 from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.inspector.clients.client_list import STATES, AllClients
 from django_rtq.console.inspector.clients.client_states import ClientInQueue
 from django_rtq.console.inspector.clients.queue_clients import MOST
+from django_rtq.console.render.html import Viewer, action_html
 from django_rtq.console.sanitize import clean_text
 from django_rtq.limits.limits import Limit, Limits
 
@@ -104,14 +106,18 @@ def limit_rows(limits: Limits, own: Limits | None = None) -> list[dict[str, str]
     return rows
 
 
-def client_rows(clients: list[ClientInQueue]) -> list[dict[str, Any]]:
+def client_rows(clients: list[ClientInQueue], name: str, viewer: Viewer) -> list[dict[str, Any]]:
     """A row for each queue of a client."""
+    purge = ACTIONS["purge_client"]
+    in_queue = replace(viewer, fields=lambda queue: {"client": name, "queue": queue})
     return [
         {
             "client": client,
             "state": clean_text(client.reason, 300),
             "limits": limit_rows(client.in_force, client.own),
-            "waiting": client.queued + client.scheduled,
+            "purge": action_html(purge, "client", client.queue, in_queue, is_button=True)
+            if purge.applies(client) and viewer.may(purge.permission)
+            else "",
         }
         for client in clients
     ]

@@ -22,6 +22,7 @@ from django_rtq.console.incidents.queues import lately
 from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.sanitize import clean_text
 
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
     ]
     if incident.task:
         pages.append((_("Show the task"), url("registeredtask_change", incident.task)))
-    query = {"queue": incident.queue, **_filter_of(incident)}
+    wanted = JobFilter(task=incident.task, error_class=incident.error_class)
+    dead = Selection(queues=[incident.queue] if incident.queue else [], states=["dead"], filter=wanted)
     can_requeue, can_resume = Action.REQUEUE in incident.actions, Action.RESUME in incident.actions
     return IncidentLine(
         text=clean_text(text, 1000),
@@ -162,7 +164,7 @@ def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
         since=incident.since,
         since_text=incident.since_text(now),
         links=pages[1 : 2 if can_requeue or can_resume else 3],  # two buttons at most
-        requeue_url=url("deadletter_requeue_all", query=query) if can_requeue else "",
+        requeue_url=url("job_bulk_requeue", query={"q": str(dead)}) if can_requeue else "",
         resume_url=url("queue_resume", incident.queue) if can_resume else "",
         command=incident.command,
     )

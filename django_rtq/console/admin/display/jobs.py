@@ -17,7 +17,7 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.display.texts import LIST_LABELS
 from django_rtq.console.admin.filters import chips, filter_query
 from django_rtq.console.admin.urls import PageUrl
-from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number
+from django_rtq.console.formatting import EMPTY_VALUE, STATE_LABELS, format_duration, format_number
 from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.workers import is_hung, time_limit_of
 from django_rtq.console.inspector.actions import VERBS
@@ -25,9 +25,9 @@ from django_rtq.console.inspector.details import QueueDetails, RunningJob, Worke
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_page import LISTS, JobPage
-from django_rtq.console.inspector.selection import WAITING
+from django_rtq.console.inspector.selection import WAITING, Selection
 from django_rtq.console.redaction import is_unknown, redacted
-from django_rtq.console.render.column import STATE_LABELS, ago_html
+from django_rtq.console.render.column import ago_html
 from django_rtq.console.sanitize import arguments_text, clean_text
 from django_rtq.console.search import read_query
 from django_rtq.core.jobs.details import CLOCKS_DIFFER, JobDetails
@@ -39,13 +39,6 @@ May = Callable[[str], bool]  # whether somebody has a permission
 
 PAGE_SIZE = 25  # jobs
 MAX_REFRESHED = 2000  # jobs that an automatic refresh may search through
-
-_ALL_URLS = {
-    "requeue": "deadletter_requeue_all",
-    "discard": "deadletter_discard_all",
-    "run_now": "job_bulk_run_now_all",
-    "cancel": "job_bulk_cancel_all",
-}
 
 _TIME_TITLES = {
     "queued": gettext_lazy("Waiting since"),
@@ -98,9 +91,9 @@ class JobTable:
     def context(self, page: JobPage, details: QueueDetails, url: PageUrl, may: May) -> dict[str, Any]:
         """The context of the template."""
         verbs, here = VERBS[self.state], self.url(url, after=self.cursor, before=self.before or "")
-        bulk = {"queue": self.queue, "state": "" if self.state == "dead" else self.state, **filter_query(self.filter)}
         jobs = [redacted(job) for job in page.jobs]
         fields = ("queue", "state", *(() if self.state in ("retrying", "dead") else ("class",)))
+        matching = {"q": str(Selection(queues=[self.queue], states=[self.state], filter=self.filter))}
         return {
             "state": self.state,
             "tabs": [_tab(name, details, self, url) for name in LISTS],
@@ -113,7 +106,7 @@ class JobTable:
             "ticks": bool(verbs),
             "verbs": verbs,
             # Redis does not know what is hidden from people, and would find it by a text.
-            "all_urls": {verb: url(_ALL_URLS[verb], query=bulk) for verb in verbs if not self.filter.text},
+            "all_urls": {verb: url(f"job_bulk_{verb}", query=matching) for verb in verbs if not self.filter.text},
             "found_text": _found_text(self, page, getattr(details, self.state)),
             "next_url": self.url(url, after=page.next_cursor, before=self.before + len(page.jobs))
             if page.next_cursor
@@ -304,17 +297,17 @@ def group_row(queue: str, group: DeadGroup, url: PageUrl) -> dict[str, Any]:
     """A row of the template `_groups.html`."""
     # Without both names a filter would match other groups as well.
     is_known = bool(group.task and group.error_class)
-    query = filter_query(JobFilter(task=group.task, error_class=group.error_class))
-    bulk = {"queue": queue, **query}
+    wanted = JobFilter(task=group.task, error_class=group.error_class)
+    query = {"q": str(Selection(queues=[queue], states=["dead"], filter=wanted))}
     return {
         "queue": queue,
         "group": group,
         "shards": ", ".join(map(str, sorted(group.shards))),
         "message": group.message,
-        "url": url("queue_change", queue, query={"state": "dead", **query}),
+        "url": url("queue_change", queue, query={"state": "dead", **filter_query(wanted)}),
         "task_url": url("registeredtask_change", group.task) if group.task else "",
-        "requeue_url": url("deadletter_requeue_all", query=bulk) if is_known else "",
-        "discard_url": url("deadletter_discard_all", query=bulk) if is_known else "",
+        "requeue_url": url("job_bulk_requeue", query=query) if is_known else "",
+        "discard_url": url("job_bulk_discard", query=query) if is_known else "",
     }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from django_rtq.console.formatting import format_number
 from django_rtq.core.jobs.job import CancelAnswer
@@ -87,46 +87,6 @@ def cancel_messages(answer: CancelAnswer, *, terminate: bool = False) -> tuple[s
     )
 
 
-# -- all jobs of a client
-
-
-def client_question(verb: str, count: int, client: str) -> str:
-    """The question before something is done with all jobs of a client."""
-    texts = {
-        "cancel": ngettext(
-            "This cancels %(count)s waiting job of client %(client)s.",
-            "This cancels %(count)s waiting jobs of client %(client)s.",
-            count,
-        ),
-        "requeue": ngettext(
-            "This requeues %(count)s dead letter of client %(client)s.",
-            "This requeues %(count)s dead letters of client %(client)s.",
-            count,
-        ),
-        "erase": ngettext(
-            "This deletes all that is kept of client %(client)s: %(count)s job.",
-            "This deletes all that is kept of client %(client)s: %(count)s jobs.",
-            count,
-        ),
-    }
-    return texts[verb] % {"count": format_number(count), "client": client}
-
-
-def client_consequence(verb: str) -> str:
-    """What that means for the jobs."""
-    return {
-        "cancel": _(
-            "This includes scheduled jobs and jobs waiting for a retry. They will never run, and this cannot be "
-            "undone. Running jobs and dead letters are kept."
-        ),
-        "requeue": _("Requeued jobs get all their attempts again, and run when the client gets its turn."),
-        "erase": _(
-            "Waiting jobs, dead letters, outcomes, logs, steps and workflows are deleted. This cannot be undone. "
-            "Running jobs go on: erase again when they have finished. Limits stay."
-        ),
-    }[verb]
-
-
 def number_text(count: int, *, is_cut: bool) -> str:
     """A number of jobs that were found; if the search was cut there may be more. "?": it was, and found none."""
     if is_cut and not count:
@@ -140,53 +100,3 @@ def rest_refused_text(done: str, error: Exception) -> str:
         "done": done,
         "error": error,
     }
-
-
-def no_client_jobs_text(verb: str) -> str:
-    """That there is nothing to do."""
-    return {
-        "cancel": _("Nothing was done: the client has no waiting jobs."),
-        "requeue": _("Nothing was done: the client has no dead letters."),
-        "erase": _("Nothing was done: nothing is kept of the client."),
-    }[verb]
-
-
-# -- all jobs of a task
-
-
-def task_question(verb: str, count: int, task: str, *, is_cut: bool) -> str:
-    """The question before something is done with all jobs of a task."""
-    if verb == "requeue":
-        text = ngettext(
-            "This requeues %(count)s dead letter of task %(task)s.",
-            "This requeues %(count)s dead letters of task %(task)s.",
-            count,
-        )
-    elif is_cut:
-        text = _(
-            "This cancels all waiting jobs of task %(task)s, %(count)s or more: their lists are long, and only the "
-            "beginnings were counted."
-        )
-    else:
-        text = ngettext(
-            "This cancels %(count)s waiting job of task %(task)s.",
-            "This cancels %(count)s waiting jobs of task %(task)s.",
-            count,
-        )
-    return text % {"count": format_number(count), "task": task}
-
-
-def task_consequence(verb: str) -> str:
-    """What that means for the jobs."""
-    if verb == "cancel":
-        return _("%(what)s Jobs that are enqueued from now on are kept, too.") % {"what": client_consequence("cancel")}
-    return _("Requeued jobs get all their attempts again.")
-
-
-def no_task_jobs_text(verb: str) -> str:
-    """That there is nothing to do."""
-    return (
-        _("Nothing was done: the task has no waiting jobs.")
-        if verb == "cancel"
-        else _("Nothing was done: the task has no dead letters.")
-    )

@@ -1,31 +1,25 @@
-"""The pages of clients: who waits and who works, pauses, limits, and purging the jobs of one client."""
+"""The pages of clients: who waits and who works, pauses and limits."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from django_rtq import models
 from django_rtq.console import permissions
-from django_rtq.console.acting.actions import PURGED
+from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.clients import ClientListParams, client_rows, limit_label, list_context
-from django_rtq.console.admin.display.texts import client_consequence, client_question, no_client_jobs_text
 from django_rtq.console.admin.filters import query_text
 from django_rtq.console.admin.forms import LimitsForm
-from django_rtq.console.admin.pages.bulk.pages import AllJobs, BulkPages
-from django_rtq.console.admin.pages.page_admin import Route
-from django_rtq.console.inspector.actions import Verb
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.console.inspector.inspector import get_inspector
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.members import forget_workflows, stop_workflows, viewed_places, workflows_of
 from django_rtq.console.inspector.places import shard_places
+from django_rtq.console.render.html import Viewer, action_html
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
@@ -34,7 +28,7 @@ from django_rtq.limits.limits import Limits
 SCOPES = ("client", "each", "queue")  # whose limits a form changes
 
 
-class ClientAdmin(BulkPages):
+class ClientAdmin(PageAdmin):
     """The pages of the clients. A client may have no name, so names are in the query, not in the path."""
 
     def routes(self) -> list[Route]:
@@ -44,10 +38,6 @@ class ClientAdmin(BulkPages):
             Route("pause/", "pause", self.pause, permissions.PAUSE_CLIENT, "POST"),
             Route("resume/", "resume", self.resume, permissions.PAUSE_CLIENT, "POST"),
             Route("limits/", "limits", self.limits, permissions.LIMIT, "BOTH"),
-            Route("purge/", "purge", self.purge, permissions.PURGE, "BOTH"),
-            Route("cancel/", "cancel", partial(self.sweep, verb="cancel"), permissions.CANCEL, "BOTH"),
-            Route("requeue/", "requeue", partial(self.sweep, verb="requeue"), permissions.REQUEUE, "BOTH"),
-            Route("erase/", "erase", self.erase, permissions.PURGE, "BOTH"),
         ]
 
     # -- pages
@@ -66,13 +56,20 @@ class ClientAdmin(BulkPages):
         """One client in all queues."""
         name = _client_of(request.GET)
         in_queues = [in_queue for in_queue in get_inspector().clients.get(name) if in_queue.is_known]
+        viewer = Viewer(url=self.url, may=request.user.has_perm)
+        about = {"cancel_client": in_queues, "requeue_client": in_queues, "erase_client": name}
+        of_all = [ACTIONS[verb] for verb, row in about.items() if ACTIONS[verb].applies(row)]
         context = {
             "title": _("Client %(name)s") % {"name": _shown(name)},
             "name": name,
-            "rows": client_rows(in_queues),
+            "rows": client_rows(in_queues, name, viewer),
+            "buttons": [
+                action_html(verb, "client", name, viewer, is_button=True)
+                for verb in of_all
+                if viewer.may(verb.permission)
+            ],
             "query": query_text(client=name),
             "is_paused": bool(in_queues) and all(in_queue.pause for in_queue in in_queues),
-            "has_waiting": any(in_queue.queued or in_queue.scheduled for in_queue in in_queues),
             "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
         }
         return self.render(request, "client.html", context)
@@ -131,69 +128,6 @@ class ClientAdmin(BulkPages):
         }
         return self.render(request, "limits.html", context, is_form=True)
 
-    def purge(self, request: HttpRequest) -> HttpResponse:
-        """Delete the waiting jobs of a client in a queue, after confirmation."""
-        data = request.POST if request.method == "POST" else request.GET
-        queue, name = _queue_of(data), _client_of(data)
-        if request.method == "POST":
-            return self._purge(request, queue, name)
-        (in_queue,) = get_inspector().clients.get(name, [queue])
-        waiting = in_queue.queued + in_queue.scheduled
-        question = ngettext(
-            "This purges %(count)d job of client %(name)s that is waiting in queue %(queue)s.",
-            "This purges %(count)d jobs of client %(name)s that are waiting in queue %(queue)s.",
-            waiting,
-        )
-        context = {
-            "title": _("Purge the jobs of client %(name)s") % {"name": _shown(name)},
-            "question": question % {"count": waiting, "name": _shown(name), "queue": queue},
-            "consequence": PURGED,
-            "fields": [("queue", queue), ("client", name)],
-            "action": self.url("client_purge"),
-            "verb": _("Purge"),
-            "back": self._page_of(queue, name, "client"),
-        }
-        return self.render(request, "confirm.html", context, is_form=True)
-
-    def erase(self, request: HttpRequest) -> HttpResponse:
-        """Delete all that is kept of a client in all queues, after confirmation."""
-        name = _client_of(request.POST if request.method == "POST" else request.GET)
-        if not name:
-            raise Http404
-        workflows = workflows_of(name, viewed_places())
-        if request.method == "GET":
-            return self.sweep(request, verb="erase", workflows=len(workflows))
-        stop_workflows(workflows)
-        response = self.sweep(request, verb="erase")
-        if deleted := forget_workflows(workflows):
-            text = ngettext("%(count)d workflow was deleted.", "%(count)d workflows were deleted.", deleted)
-            self._log(request, name, text % {"count": deleted})
-            messages.success(request, text % {"count": deleted})
-        return response
-
-    def sweep(self, request: HttpRequest, *, verb: Verb, workflows: int = 0) -> HttpResponse:
-        """Cancel the waiting jobs of a client in all queues, requeue its dead letters, or erase it: asks first."""
-        name = _client_of(request.POST if request.method == "POST" else request.GET)
-        titles = {
-            "cancel": _("Cancel the jobs of client %(name)s"),
-            "requeue": _("Requeue the dead letters of client %(name)s"),
-            "erase": _("Erase client %(name)s"),
-        }
-        jobs = AllJobs(
-            wanted=JobFilter(client=name),
-            log=lambda text: self._log(request, name, text),
-            title=titles[verb] % {"name": _shown(name)},
-            question=lambda counted: client_question(verb, counted.count, _shown(name)),
-            consequence=client_consequence(verb),
-            nothing=no_client_jobs_text(verb),
-            workflows=workflows,
-            action=self.url(f"client_{verb}"),
-            fields=[("client", name)],
-            breadcrumbs=[{"url": self.url("client_changelist"), "title": _("Clients")}],
-            back=self._page_of("", name, "client"),
-        )
-        return self.act_on_all(request, verb, jobs)
-
     # -- helpers
 
     def _dispatch(self, page: Route, request: HttpRequest, **names: str) -> HttpResponse:
@@ -221,16 +155,6 @@ class ClientAdmin(BulkPages):
         else:
             messages.warning(request, _("Nothing was changed."))
         return HttpResponseRedirect(self._page_of(queue, name, scope))
-
-    def _purge(self, request: HttpRequest, queue: str, name: str) -> HttpResponse:
-        back = self._page_of(queue, name, "client")
-
-        said = self.purge_for_a_while(queue, name, lambda text: self._log(request, name, f"{queue}: {text}"))
-        if said.how == "done":
-            messages.success(request, said.text)
-            return HttpResponseRedirect(back)
-        messages.warning(request, said.text)
-        return HttpResponseRedirect(self.url("client_purge", query={"queue": queue, "client": name}))
 
     def _log(self, request: HttpRequest, name: str, message: str) -> None:
         log_action(request, models.Client(name=name), message)

@@ -1,4 +1,4 @@
-"""Pages of dead letters: groups by error; requeue and discard selected or all matching ones."""
+"""The page of dead letters: groups by error."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Collection
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
-from django_rtq import models
 from django_rtq.console.admin.display.jobs import group_row
-from django_rtq.console.admin.pages.bulk.pages import BulkPages
-from django_rtq.console.admin.pages.page_admin import Route
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.console.formatting import format_number
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroups
@@ -19,13 +17,11 @@ MAX_GROUPS = 200
 GROUPED_PER_QUEUE = 1000  # newest dead letters of each queue: two round trips that do not block Redis for long
 
 
-class DeadLetterAdmin(BulkPages):
-    """The pages of dead letters."""
-
-    bulk_prefix, bulk_home, bulk_entry = "deadletter_", "deadletter_changelist", models.DeadLetter
+class DeadLetterAdmin(PageAdmin):
+    """The page of dead letters."""
 
     def routes(self) -> list[Route]:
-        return [Route("", "changelist", self.groups), *self.bulk_routes("requeue"), *self.bulk_routes("discard")]
+        return [Route("", "changelist", self.groups)]
 
     # -- pages
 

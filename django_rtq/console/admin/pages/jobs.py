@@ -21,8 +21,8 @@ from django_rtq.console.admin.display.jobs import busiest_first, job_actions, ru
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
 from django_rtq.console.admin.display.texts import CONFIRMATIONS, ConfirmedAction, cancel_messages
 from django_rtq.console.admin.forms import CallForm, EventForm
-from django_rtq.console.admin.pages.bulk.pages import BulkPages
-from django_rtq.console.admin.pages.bulk.requeue_targets import (
+from django_rtq.console.admin.pages.bulk import (
+    BulkPages,
     read_target,
     refuses_target,
     requeue_targets,
@@ -30,6 +30,7 @@ from django_rtq.console.admin.pages.bulk.requeue_targets import (
 )
 from django_rtq.console.admin.pages.page_admin import Route
 from django_rtq.console.admin.pages.searching import JobSearch
+from django_rtq.console.formatting import STATE_LABELS
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.console.inspector.jobs.written import written_text
@@ -37,7 +38,6 @@ from django_rtq.console.inspector.members import membership_of
 from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend
 from django_rtq.console.inspector.selection import WAITING
 from django_rtq.console.redaction import is_unknown, redacted
-from django_rtq.console.render.column import STATE_LABELS
 from django_rtq.console.render.html import Viewer, listing
 from django_rtq.console.render.sheet import Found, Sheet, Wanted
 from django_rtq.console.sanitize import clean_text, named_arguments
@@ -60,8 +60,6 @@ _ENDS: Mapping[ConfirmedAction, tuple[str, Sequence[str]]] = {
 class JobAdmin(BulkPages):
     """The pages of jobs, and actions on many."""
 
-    bulk_prefix, bulk_home, bulk_entry = "job_bulk_", "queue_changelist", models.Queue
-
     def routes(self) -> list[Route]:
         """The first ones cannot collide with an id, which has 32 hex digits."""
         return [
@@ -69,8 +67,7 @@ class JobAdmin(BulkPages):
             Route("search/", "search", self.search),
             Route("outbox/", "outbox", self.outbox),
             Route("memory/", "memory", self.memory),
-            *self.bulk_routes("run_now", "bulk/"),
-            *self.bulk_routes("cancel", "bulk/"),
+            *self.bulk_routes(),
             Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "BOTH"),
             Route("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
             Route("<str:job_id>/cancel/", "cancel", partial(self.end, action="cancel"), permissions.CANCEL, "BOTH"),

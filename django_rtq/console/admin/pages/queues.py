@@ -9,15 +9,12 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
-from django_rtq import models
-from django_rtq.console.acting.verb import Said, Target, Verb
+from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.admin import query_params
-from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display import overview
 from django_rtq.console.admin.display.charts.history import SPANS, deploy_events, history_charts, span_links
 from django_rtq.console.admin.display.incidents import Health, health_of, health_of_shards
 from django_rtq.console.admin.display.jobs import PAGE_SIZE, JobTable
-from django_rtq.console.admin.pages.bulk.pages import BulkPages
 from django_rtq.console.admin.pages.page_admin import Route, counts_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
@@ -40,11 +37,10 @@ from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.databases.outbox import OutboxLag, outbox_lag
 
 
-class QueueAdmin(SheetAdmin, BulkPages):
+class QueueAdmin(SheetAdmin):
     """The pages of the queues."""
 
     sheet = QUEUES
-    bulk_prefix, bulk_home, bulk_entry = "queue_", "queue_changelist", models.Queue
 
     def routes(self) -> list[Route]:
         return [
@@ -157,11 +153,6 @@ class QueueAdmin(SheetAdmin, BulkPages):
         _check_name(name)
         options = {"discard_outcomes"} & request.POST.keys()
         return Target(name, by=request.user.get_username(), options=frozenset(options))
-
-    def run(self, request: HttpRequest, verb: Verb, target: Target) -> Said:
-        if verb.name == "purge":
-            return self.purge_for_a_while(target.name, None, partial(log_action, request, self.entry(target)))
-        return super().run(request, verb, target)
 
     def ask_context(self, verb: Verb, target: Target) -> dict[str, Any]:
         has_outcomes = verb.name == "forget" and get_inspector().queues.get(target.name).finished

@@ -40,6 +40,7 @@ class SheetAdmin(PageAdmin):
                   "BOTH" if verb.question else "POST")
             for action in self.sheet.actions
             for verb in action.verbs
+            if verb.jobs is None
         ]  # fmt: skip
 
     # -- views

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -12,21 +11,18 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq.console import permissions
+from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.jobs import group_row
 from django_rtq.console.admin.display.tasks import QUEUES, charts, in_queues
-from django_rtq.console.admin.display.texts import no_task_jobs_text, task_consequence, task_question
 from django_rtq.console.admin.forms import EnqueueForm
 from django_rtq.console.admin.navigation import schedules_url
-from django_rtq.console.admin.pages.bulk.pages import AllJobs, BulkPages
 from django_rtq.console.admin.pages.page_admin import Route
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
-from django_rtq.console.inspector.actions import Verb
 from django_rtq.console.inspector.inspector import get_inspector
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.metrics.reader import MAX_HOURS
 from django_rtq.console.inspector.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
@@ -42,7 +38,7 @@ MAX_GROUPS = 20  # of dead letters of a task, the latest
 MAX_QUEUES_SHOWN = 10  # in the table of jobs, unless all are asked for
 
 
-class TaskAdmin(SheetAdmin, BulkPages):
+class TaskAdmin(SheetAdmin):
     """The pages of the tasks."""
 
     sheet = TASKS
@@ -51,8 +47,6 @@ class TaskAdmin(SheetAdmin, BulkPages):
         return [
             *super().routes(),
             Route("<str:name>/enqueue/", "enqueue", self.enqueue, permissions.ENQUEUE, "BOTH"),
-            Route("<str:name>/cancel/", "cancel", partial(self.sweep, verb="cancel"), permissions.CANCEL, "BOTH"),
-            Route("<str:name>/requeue/", "requeue", partial(self.sweep, verb="requeue"), permissions.REQUEUE, "BOTH"),
             Route("<str:name>/", "change", self.task),
         ]
 
@@ -70,9 +64,15 @@ class TaskAdmin(SheetAdmin, BulkPages):
             "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
             "task_name": name,
             "beside_name": beside_name(TASKS, row, viewer),
-            "switch": action_html(replace(switch, label=label), "registeredtask", name, viewer)
-            if switch.applies(row) and viewer.may(switch.permission)
-            else "",
+            "buttons": [
+                action_html(verb, "registeredtask", name, viewer, is_button=bool(verb.question))
+                for verb, about in (
+                    (replace(switch, label=label), row),
+                    (ACTIONS["cancel_task"], details),
+                    (ACTIONS["requeue_task"], details),
+                )
+                if verb.applies(about) and viewer.may(verb.permission)
+            ],
             "may_be_enqueued": code is not None and not row.is_internal,
             "signature": signature_of(code.func) if code else "",
             "description": inspect.getdoc(code.func) or "" if code else "",
@@ -81,8 +81,6 @@ class TaskAdmin(SheetAdmin, BulkPages):
             "tables": tables(QUEUES, shown[:most], replace(here, fields=lambda queue: {"queue": queue})),
             "other_queues": len(shown[most:]),
             "is_cut": any(queue.cut for queue in details.queues),
-            "has_waiting": any(queue.waiting or queue.is_cut for queue in details.queues),
-            "has_dead": any(queue.dead or "dead" in queue.cut for queue in details.queues),
             "groups": [group_row(queue, group, self.url) for queue, group in details.groups[:MAX_GROUPS]],
             "older_groups": max(0, len(details.groups) - MAX_GROUPS),
             "charts": charts(details),
@@ -153,29 +151,6 @@ class TaskAdmin(SheetAdmin, BulkPages):
         if job.task != name or not job.has_call:
             raise Http404
         return {"args": job.args, "kwargs": job.kwargs, "queue_name": job.queue, "client": job.client}
-
-    def sweep(self, request: HttpRequest, name: str, *, verb: Verb) -> HttpResponse:
-        """Cancel the waiting jobs of a task in all queues, or requeue its dead letters, after confirmation."""
-        shown, back = clean_text(name, 300), self.url("registeredtask_change", name)
-        titles = {
-            "cancel": _("Cancel the jobs of task %(name)s"),
-            "requeue": _("Requeue the dead letters of task %(name)s"),
-        }
-        jobs = AllJobs(
-            wanted=JobFilter(task=f"={name}"),
-            log=partial(log_action, request, self.entry(Target(name))),
-            title=titles[verb] % {"name": shown.rpartition(".")[2]},
-            question=lambda counted: task_question(verb, counted.count, shown, is_cut=bool(counted.cut)),
-            consequence=task_consequence(verb),
-            nothing=no_task_jobs_text(verb),
-            action=self.url(f"registeredtask_{verb}", name),
-            breadcrumbs=[
-                {"url": self.url("registeredtask_changelist"), "title": _("Tasks")},
-                {"url": back, "title": shown},
-            ],
-            back=back,
-        )
-        return self.act_on_all(request, verb, jobs)
 
 
 def _find(name: str) -> tuple[TaskDetails, TaskRow]:

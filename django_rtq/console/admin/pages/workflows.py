@@ -1,4 +1,4 @@
-"""The pages of workflows: a list, one with its graph, cancel it, requeue its dead jobs."""
+"""The pages of workflows: a list, one with its graph, cancel it."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from django_rtq import models
 from django_rtq.console import permissions
+from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.charts.graph import MOST, graph, state_text
 from django_rtq.console.admin.display.jobs import job_row
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
-from django_rtq.console.admin.pages.bulk.pages import AllJobs, BulkPages
-from django_rtq.console.admin.pages.page_admin import Route
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route
 from django_rtq.console.formatting import format_number
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.members import recent_in, viewed_places, why_not_started
 from django_rtq.console.inspector.places import viewed_backend
 from django_rtq.console.inspector.selection import Selection
+from django_rtq.console.render.html import Viewer, action_html
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.search import search
 from django_rtq.core.jobs.job import moment
@@ -40,7 +40,7 @@ class WorkflowListParams(ListParams):
     STATES = tuple(map(str, WorkflowState))
 
 
-class WorkflowAdmin(BulkPages):
+class WorkflowAdmin(PageAdmin):
     """The list of workflows, and a page for each."""
 
     def routes(self) -> list[Route]:
@@ -48,7 +48,6 @@ class WorkflowAdmin(BulkPages):
             Route("", "changelist", self.workflows),
             Route("<str:workflow_id>/", "change", self.workflow),
             Route("<str:workflow_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
-            Route("<str:workflow_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "BOTH"),
         ]
 
     def workflows(self, request: HttpRequest) -> HttpResponse:
@@ -78,8 +77,10 @@ class WorkflowAdmin(BulkPages):
             progress = _flow(workflow_id).progress()
         except WorkflowNotFound:
             return self._not_found(request, workflow_id)
-        dead_url = partial(self._dead_url, workflow_id)
         steps = sorted(progress.steps, key=lambda step: not step.dead)
+        dead_url, verb = partial(self._dead_url, workflow_id), ACTIONS["requeue_workflow"]
+        viewer = Viewer(url=self.url, may=request.user.has_perm)
+        is_shown = verb.applies(progress) and viewer.may(verb.permission)
         context = {
             "title": _("Workflow %(name)s") % {"name": clean_text(progress.name, 100)},
             "breadcrumbs": [{"url": self.url("workflow_changelist"), "title": _("Workflows")}],
@@ -89,7 +90,7 @@ class WorkflowAdmin(BulkPages):
             "steps": [_step_row(progress, step, dead_url(step)) for step in steps],
             **self._dead_jobs(request, progress),
             "jobs_url": self.url("job_search", query={"q": f"workflow:{workflow_id}"}),
-            "dead": sum(step.dead for step in progress.steps),
+            "requeue": action_html(verb, "workflow", workflow_id, viewer, is_button=True) if is_shown else "",
         }
         return self.render(request, "workflow.html", context)
 
@@ -120,32 +121,6 @@ class WorkflowAdmin(BulkPages):
             "back": self.url("workflow_change", workflow_id),
         }
         return self.render(request, "confirm.html", context, is_form=True)
-
-    def requeue(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
-        """Requeue its dead jobs, after confirmation."""
-        try:
-            name = clean_text(_flow(workflow_id).progress().name, 100)
-        except WorkflowNotFound:
-            return self._not_found(request, workflow_id)
-        jobs = AllJobs(
-            wanted=JobFilter(workflow=workflow_id),
-            log=lambda text: log_action(request, models.Workflow(name=workflow_id[:255]), text),
-            title=_("Requeue the dead jobs of workflow %(name)s") % {"name": name},
-            question=lambda counted: (
-                ngettext(
-                    "This requeues %(count)s dead job of workflow %(name)s.",
-                    "This requeues %(count)s dead jobs of workflow %(name)s.",
-                    counted.count,
-                )
-                % {"count": format_number(counted.count), "name": name}
-            ),
-            consequence=_("Requeued jobs get all their attempts again, and the workflow goes on."),
-            nothing=_("Nothing was done: no job of the workflow is dead."),
-            action=self.url("workflow_requeue", workflow_id),
-            breadcrumbs=[{"url": self.url("workflow_changelist"), "title": _("Workflows")}],
-            back=self.url("workflow_change", workflow_id),
-        )
-        return self.act_on_all(request, "requeue", jobs)
 
     def _dead_jobs(self, request: HttpRequest, progress: WorkflowProgress) -> dict[str, Any]:
         """The newest dead jobs, as the template of a list shows them."""

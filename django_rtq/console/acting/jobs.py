@@ -1,0 +1,240 @@
+"""What can be done with many jobs: one row for each verb, with its words; and doing it for as long as there is time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
+
+from django_rtq.console import permissions
+from django_rtq.console.acting.verb import Target, Verb
+from django_rtq.console.formatting import STATE_LABELS, Grouped, format_number
+from django_rtq.console.inspector import actions
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.inspector.places import place_of_job, shard_numbers, viewed_backend
+from django_rtq.console.inspector.selection import WAITING, QueryError, Selection
+from django_rtq.console.inspector.sweep import Count, Result, Sweep
+from django_rtq.console.internal_tasks import enqueue_rest
+from django_rtq.console.merging import merge
+from django_rtq.console.redaction import redacted
+from django_rtq.core.handle import JobHandle
+from django_rtq.core.jobs.job import JobState
+from django_rtq.exceptions import BrokerError, QueueFull
+
+_GONE = gettext_lazy("They will never run, and their arguments are deleted. This cannot be undone.")
+#: By the verb of the inspector; "stop" is `cancel` for jobs that run.
+JOBS: dict[str, Verb] = {
+    "requeue": Verb(
+        name="requeue",
+        label=gettext_lazy("Requeue"),
+        permission=permissions.REQUEUE,
+        title=gettext_lazy("Requeue dead letters"),
+        question=ngettext_lazy("Requeue %(count)s dead letter?", "Requeue %(count)s dead letters?", "count"),
+        consequence=gettext_lazy("Requeued jobs get all their attempts again."),
+        done=ngettext_lazy("%(count)s dead letter was requeued.", "%(count)s dead letters were requeued.", "count"),
+        is_harmless=True,
+    ),
+    "run_now": Verb(
+        name="run_now",
+        label=gettext_lazy("Run now"),
+        permission=permissions.REQUEUE,
+        title=gettext_lazy("Run jobs now"),
+        question=ngettext_lazy("Queue %(count)s %(state)s job now?", "Queue %(count)s %(state)s jobs now?", "count"),
+        done=ngettext_lazy("%(count)s job is queued now.", "%(count)s jobs are queued now.", "count"),
+        is_harmless=True,
+    ),
+    "cancel": Verb(
+        name="cancel",
+        label=gettext_lazy("Cancel jobs"),
+        permission=permissions.CANCEL,
+        title=gettext_lazy("Cancel jobs"),
+        question=ngettext_lazy("Cancel %(count)s %(state)s job?", "Cancel %(count)s %(state)s jobs?", "count"),
+        consequence=_GONE,
+        done=ngettext_lazy("%(count)s job was cancelled.", "%(count)s jobs were cancelled.", "count"),
+    ),
+    "discard": Verb(
+        name="discard",
+        label=gettext_lazy("Discard"),
+        permission=permissions.DISCARD,
+        title=gettext_lazy("Discard dead letters"),
+        question=ngettext_lazy("Discard %(count)s dead letter?", "Discard %(count)s dead letters?", "count"),
+        consequence=gettext_lazy("Their arguments and failures are deleted. This cannot be undone."),
+        done=ngettext_lazy("%(count)s dead letter was discarded.", "%(count)s dead letters were discarded.", "count"),
+    ),
+    "purge": Verb(
+        name="purge",
+        label=gettext_lazy("Purge"),
+        permission=permissions.PURGE,
+        title=gettext_lazy("Purge waiting jobs"),
+        question=ngettext_lazy("Purge %(count)s waiting job?", "Purge %(count)s waiting jobs?", "count"),
+        consequence=format_lazy(
+            "{} {}",
+            gettext_lazy(
+                "This includes scheduled jobs and jobs waiting for a retry. Running jobs and dead letters are kept."
+            ),
+            _GONE,
+        ),
+        done=ngettext_lazy("%(count)s job was purged.", "%(count)s jobs were purged.", "count"),
+    ),
+    "erase": Verb(
+        name="erase",
+        label=gettext_lazy("Erase"),
+        permission=permissions.PURGE,
+        title=gettext_lazy("Erase a client"),
+        question=ngettext_lazy(
+            "This deletes all that is kept: %(count)s job.", "This deletes all that is kept: %(count)s jobs.", "count"
+        ),
+        consequence=gettext_lazy(
+            "Waiting jobs, dead letters, outcomes, logs, steps and workflows are deleted. This cannot be undone. "
+            "Running jobs go on: erase again when they have finished. Limits stay."
+        ),
+        done=ngettext_lazy("%(count)s job was erased.", "%(count)s jobs were erased.", "count"),
+        nothing=gettext_lazy("Nothing was done: nothing is kept of the client."),
+    ),
+}
+JOBS["stop"] = replace(
+    JOBS["cancel"],
+    consequence=gettext_lazy(
+        "When they stop, they are cancelled and never run again, even if their work is incomplete."
+    ),
+    done=ngettext_lazy("%(count)s job was asked to stop.", "%(count)s jobs were asked to stop.", "count"),
+)
+_MOVED = ngettext_lazy(
+    "%(count)s dead letter was requeued in queue %(queue)s.",
+    "%(count)s dead letters were requeued in queue %(queue)s.",
+    "count",
+)
+#: Those that have an address.
+ROUTED: dict[actions.Verb, Verb] = {verb: JOBS[verb] for verb in actions.ACTIONS if verb in JOBS}
+
+
+def of_all_jobs(
+    verb: str, label: Any, select: Callable[[Target], Selection], applies: Callable[[Any], bool] = lambda row: True
+) -> Verb:
+    """A verb of a subject, about all its jobs: its button leads to the page that asks about this selection."""
+    return replace(JOBS[verb], label=label, jobs=select, applies=applies)
+
+
+# -- words
+
+
+def words_of(sweep: Sweep) -> Verb:
+    """The row of what is done."""
+    return JOBS["stop" if list(sweep.states) == ["running"] else sweep.verb]
+
+
+def question(sweep: Sweep, count: Count) -> str:
+    """The question before something is done with so many jobs. If not all were looked at, there may be more."""
+    wanted = {"count": Grouped(count.count), "state": _states_text(sweep.states)}
+    text: str = words_of(sweep).question % wanted
+    if count.is_complete:
+        return text
+    more = _("There may be more: %(searched)s of %(total)s jobs were looked at.")
+    return f"{text} {more % {'searched': format_number(count.searched), 'total': format_number(count.total)}}"
+
+
+def _states_text(states: Sequence[str]) -> str:
+    if len(states) > 1 and set(states) <= set(WAITING):
+        return _("waiting")
+    return ", ".join(str(STATE_LABELS[JobState(state)]) for state in states if state != "finished")
+
+
+def done_text(sweep: Sweep, result: Result) -> str:
+    """What was done."""
+    asked = sum(answer.startswith("asked") for answer in result.answers.values())
+    texts = []
+    if result.count > asked or not asked:
+        done = _MOVED if sweep.target else words_of(sweep).done
+        texts.append(done % {"count": Grouped(result.count - asked), "queue": sweep.target})
+    if asked:
+        texts.append(JOBS["stop"].done % {"count": Grouped(asked)})
+    if asked and sweep.terminates:
+        texts.append("The processes of those that do not stop are killed.")  # only commands terminate
+    return " ".join(texts)
+
+
+def refused_text(states: Sequence[str], count: int) -> str:
+    """The warning if some of the jobs were not in that state any more."""
+    if list(states) == ["dead"]:
+        return ngettext(
+            "%(count)d of them is no longer dead: someone else may have requeued or discarded it.",
+            "%(count)d of them are no longer dead: someone else may have requeued or discarded them.",
+            count,
+        ) % {"count": count}
+    return ngettext(
+        "Nothing was done with %(count)d of them: it is not %(state)s any more, or may not run now.",
+        "Nothing was done with %(count)d of them: they are not %(state)s any more, or may not run now.",
+        count,
+    ) % {"count": count, "state": _states_text(states)}
+
+
+def nothing_text(sweep: Sweep) -> str:
+    """That no job matches any more."""
+    if words_of(sweep).nothing:
+        return str(words_of(sweep).nothing)
+    if list(sweep.states) == ["dead"]:
+        return _("Nothing was done: no dead letter matches any more. Someone else may have requeued or discarded them.")
+    return _("Nothing was done: no job matches any more.")
+
+
+# -- acting
+
+
+def check_states(verb: actions.Verb, selection: Selection) -> None:
+    """Raises QueryError if it cannot be done with jobs in the states that are named; erased is a client as a whole."""
+    client = selection.filter.client
+    if verb == "erase" and not (client and selection == Selection(filter=JobFilter(client=client))):
+        raise QueryError("erase is for all of a client that has a name.")
+    allowed = actions.ACTIONS[verb].states
+    if wrong := [state for state in selection.states if state not in allowed]:
+        raise QueryError(f"state:{wrong[0]}: {verb} is for jobs that are {' or '.join(allowed)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What was done within a time, and the jobs that do the rest."""
+
+    result: Result
+    rest: Sequence[JobHandle[Any]] = ()
+    error: BrokerError | QueueFull | None = None  # the first one
+
+
+def act(sweep: Sweep, *, seconds: float, limit: int) -> Acted:
+    """Act for as long as there is time, in each shard that is viewed; what is left becomes a job of each queue.
+
+    A purge leaves nothing to a job, which would wait there, too.
+    """
+    ends = time.monotonic() + seconds
+    acted = get_inspector().in_each_shard(lambda: _act_here(sweep, ends, limit))
+    rest = list(chain.from_iterable(each.rest for each in acted))
+    error = next((each.error for each in acted if each.error is not None), None)
+    return Acted(merge(each.result for each in acted), rest, error)
+
+
+def _act_here(sweep: Sweep, ends: float, limit: int) -> Acted:
+    """In one shard, until that moment; one step at least."""
+    if sweep.selection.ids and shard_numbers():
+        ids = [job_id for job_id in sweep.selection.ids if place_of_job("", job_id) == viewed_backend()]
+        if not ids:
+            return Acted(Result())
+        sweep = replace(sweep, selection=replace(sweep.selection, ids=ids))
+    left = max(0.0, ends - time.monotonic())
+    result = get_inspector().sweeps.run(sweep, seconds=left, limit=limit, shown=redacted)
+    if sweep.selection.ids:
+        result = replace(result, refused=len(sweep.selection.ids) - result.count)
+    if isinstance(result.stopped_by, BrokerError):
+        return Acted(result, error=result.stopped_by)
+    jobs: list[JobHandle[Any]] = []
+    try:
+        for job in enqueue_rest(sweep, result.queues_left) if sweep.verb != "purge" else ():
+            jobs.append(job)
+    except (BrokerError, QueueFull) as error:
+        return Acted(result, jobs, error)
+    return Acted(result, jobs)

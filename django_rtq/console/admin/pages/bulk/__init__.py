@@ -1,1 +1,0 @@
-"""Actions on many jobs: their pages, and what they do."""
