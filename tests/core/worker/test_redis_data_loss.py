@@ -14,6 +14,8 @@ from tests.app.unique_tasks import keep_up
 from tests.core.worker.conservation import assert_nothing_left, records
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def moment(fragile, tmp_path):

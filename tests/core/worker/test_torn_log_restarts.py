@@ -1,5 +1,7 @@
 """The append-only file of Redis ends within a claim, Redis starts, and starts again: no job is queued for ever."""
 
+import pytest
+
 from django_rtq import JobState
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.settlement import Settlement
@@ -7,6 +9,8 @@ from tests.app import tasks
 from tests.core.worker.conservation import assert_nothing_left
 from tests.support.jobs import KEEP_MS, QUEUE
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.long
 
 
 def tear(server):
