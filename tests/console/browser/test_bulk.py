@@ -18,7 +18,7 @@ def many(broker):
 
 
 def test_the_waiting_jobs_of_a_client_are_cancelled_in_three_clicks(many, page, inspector):
-    page.goto(f"{LIST}?client=c1")
+    page.goto(f"{LIST}?q=client:c1")
     follow(page.get_by_role("link", name="Cancel all matching …"))
     shows(page.locator(".rtq"), "Cancel 10 queued jobs?")
     page.set_viewport_size({"width": 390, "height": 800})
