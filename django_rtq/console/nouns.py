@@ -390,22 +390,22 @@ class Client(_Named):
         Running jobs and limits stay, and outcomes of cancelled and expired jobs, which do not name their client. Raises
         ValueError for the client without a name.
         """
-        sweep, workflows = self.erasure, workflows_of(self.name, self._place._places)
+        sweep, workflows = erasure(self.name), workflows_of(self.name, self._place._places)
         stop_workflows(workflows)
         return _sweep(self._place, sweep) + forget_workflows(workflows)
-
-    @property
-    def erasure(self) -> Sweep:
-        """For the package: what erase() does with jobs."""
-        if not self.name:
-            raise ValueError("The client without a name cannot be erased: its jobs are those of nobody.")
-        return Sweep(verb="erase", selection=Selection(filter=JobFilter(client=self.name)))
 
     alimit = _awaited(limit)
     apause = _awaited(pause)
     aresume = _awaited(resume)
     apurge = _awaited(purge)
     aerase = _awaited(erase)
+
+
+def erasure(client: str) -> Sweep:
+    """What Client.erase() does with jobs. Raises ValueError for the client without a name."""
+    if not client:
+        raise ValueError("The client without a name cannot be erased: its jobs are those of nobody.")
+    return Sweep(verb="erase", selection=Selection(filter=JobFilter(client=client)))
 
 
 class TaskInQueues(_Named):

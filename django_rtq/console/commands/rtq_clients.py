@@ -21,7 +21,7 @@ from django_rtq.console.inspector.clients.client_states import ClientInQueue, Qu
 from django_rtq.console.inspector.clients.holds import holds_text
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.places import viewed_backend
-from django_rtq.console.nouns import Place
+from django_rtq.console.nouns import Place, erasure
 from django_rtq.console.output import Column, as_json, count, number
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
@@ -187,7 +187,7 @@ class Command(ActionCommand):
         for name in options["clients"]:
             client, who = Place(viewed_backend()).clients[name], f"client {one_line(repr(name), 100)}"
             try:
-                kept = get_inspector().sweeps.count(client.erasure)
+                kept = get_inspector().sweeps.count(erasure(name))
             except ValueError as error:
                 raise CommandError(str(error), returncode=WRONG_USAGE) from None
             jobs = ("" if kept.is_complete else "at least ") + count(kept.count, "job")

@@ -6,6 +6,7 @@ from django_rtq.workflows import step_store
 from tests.protocol.model.step_calls import DONE, holder
 from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import (
+    KEEP_MS,
     QUEUE,
     WORKER,
     claim,
@@ -87,22 +88,23 @@ def test_a_full_server_takes_it(redis, broker):
 
 
 @pytest.mark.parametrize("verb", ["ack", "expire", "finish_cancel"])
-def test_it_goes_with_the_job(redis, broker, verb):
+def test_it_is_kept_as_long_as_the_outcome(redis, broker, verb):
     job = claimed_job(broker, "a")
     step_store(broker).write(holder(broker, job), "step charge", DONE)
 
     settle(broker, verb, job)
 
-    assert not [name for name in snapshot(redis) if "step" in name]
+    assert [name for name in snapshot(redis) if "step" in name] == [f"steps:{job.id}"]
+    assert 0 < redis.pttl(broker.keys.of(QUEUE).steps + job.id.encode()) <= KEEP_MS
 
 
-def test_the_claim_that_settles_the_job_deletes_it(redis, broker):
+def test_the_claim_that_settles_the_job_keeps_it_as_long(redis, broker):
     job = claimed_job(broker, "a")
     step_store(broker).write(holder(broker, job), "step charge", DONE)
 
     broker.claim(WORKER, [QUEUE], 1, settlements={QUEUE: settlement("ack", job)})
 
-    assert not [name for name in snapshot(redis) if "step" in name]
+    assert 0 < redis.pttl(broker.keys.of(QUEUE).steps + job.id.encode()) <= KEEP_MS
 
 
 @pytest.mark.parametrize("verb", ["retry", "release"])
