@@ -58,7 +58,7 @@ ACTS = {
 #: Data of jobs, tasks and the server, which is not translated.
 DATA = re.compile(
     r"^(testproject|django_rtq)\.|_order|_picture|_report|_catalogue|_carrier|run_bulk_action|cancel_\w+_jobs|_committed_jobs|^(send_email|starmap)$|=|\d-\w+$|^…\w{6}$|^\w{12}80\w{18}$|^15min$"
-    r"| UTC$|^UTC$|^(bakery|florist|it broke|default|mail|orders|reports|w1|(Redis|Valkey) [\d.]+)$"
+    r"| UTC$|^UTC$|^(client:)?(bakery|florist|it broke|default|mail|orders|reports|w1|(Redis|Valkey) [\d.]+)$"
     r"|^Send the e?mail of an order|^(flows?|0123456789ab)$|^\w{3} \d+$|^[\d.,]+\s([KM]B|bitokoj)$"
 )
 
