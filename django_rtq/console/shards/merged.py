@@ -88,7 +88,7 @@ class AllShards(Inspector):
         self._is_strict = is_strict
         self._is_known_who_answers = False
         self.queues = _Queues(self)
-        self.shared_overview = _SharedOverview(self, self.overview)
+        self.shared_overview = _SharedOverview(self)
         self.job_list = _JobList(self)
         self.dead_letters = _DeadLetters(self)
         self.limits = _Limits(self)
@@ -247,7 +247,11 @@ class _Queues(_Merged, QueueReader):
     details = _each("queues.details", lambda lists: merge_by("name", chain(*lists)))
 
 
-class _SharedOverview(_Merged, SharedOverview):
+class _SharedOverview(SharedOverview):
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards.overview)
+        self._shards = shards
+
     read = _each("shared_overview.read", merge)
 
     def glance(self) -> Overview | None:

@@ -46,7 +46,7 @@ OF_TEMPLATES = {
 }
 NO_CONTRAST = {"color-contrast": {"enabled": False}}
 # Components whose colours are looked at where they appear: test_deploys.
-SEEN_BY_STORIES = {"rtq-events", "rtq-labels", "rtq-mark"}
+SEEN_BY_STORIES = {"rtq-events", "rtq-labels", "rtq-mark", "rtq-target"}
 WITHOUT_TEXT = {"rtq-is-pointed"}
 
 
@@ -66,7 +66,7 @@ def violations(page, *, of="html", **options):
     """The findings of axe in a part of a page, one line for each element."""
     from axe_playwright_python.base import AXE_SCRIPT
 
-    page.wait_for_function("() => document.getAnimations().length === 0")  # colours fade into each other
+    page.wait_for_function("() => document.getAnimations().length === 0", polling=50)  # colours fade into each other
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(AXE_SCRIPT)
     found = page.evaluate("([of, options]) => axe.run(of, options)", [of, {"resultTypes": ["violations"], **options}])

@@ -309,8 +309,8 @@ def test_tasks_and_clients_of_all_shards(operator, three):  # noqa: F811
     for shard, shop in shops.items():
         queued(shard, shard + 1, client=shop)
 
-    page = operator.get(f"{RTQ}client/").context["found"]
-    assert {client.client: (client.queued, list(client.shards)) for client in page.clients} == {
+    rows = operator.get(f"{RTQ}client/").context["rows"]
+    assert {row.client: (row.total.queued, list(row.total.shards)) for row in rows} == {
         shop: (shard + 1, [shard]) for shard, shop in shops.items()
     }
     (row,) = operator.get(f"{RTQ}client/client/", {"client": shops[2]}).context["rows"]

@@ -109,7 +109,7 @@ def test_the_overview_adds_up_all_shards(operator, jobs, journal):  # noqa: F811
     assert row_of(text)[0] == "1"
     assert row_of(text, "rare")[:2] == ["0", "1"]
     assert 'href="/admin/django_rtq/queue/?shard=all" aria-current="true">All shards<' in text
-    assert "Shards 0, 1: " in text  # no worker serves it
+    assert "Shards 0, 1</span>" in text  # no worker serves it
     assert all(queue.last_hour for queue in answer.context["found"].rows)
     for span in ("24h", "7d"):
         assert operator.get(OVERVIEW, {"span": span}).status_code == 200
@@ -133,7 +133,7 @@ def test_a_queue_is_resumed_where_it_is_paused(operator, jobs):  # noqa: F811
     text = operator.get(OVERVIEW).content.decode()
     (action,) = re.findall(r'action="([^"]*resume[^"]*)"', text)
 
-    assert "Shard 1: Queue default is paused." in text
+    assert "Shard 1</span>" in text
     assert operator.post(action.replace("&amp;", "&")).status_code == 302
     assert not is_paused(1)
 
