@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.formats import number_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from django_rtq.core.jobs.job import JobState
 
@@ -24,6 +24,17 @@ STATE_LABELS: dict[JobState, Any] = {
     JobState.DEAD: gettext_lazy("dead"),
     JobState.CANCELLED: gettext_lazy("cancelled"),
     JobState.EXPIRED: gettext_lazy("expired"),
+}
+
+
+#: The lists of jobs on the page of a queue.
+LIST_LABELS: dict[str, Any] = {
+    "queued": pgettext_lazy("jobs", "Queued"),
+    "scheduled": pgettext_lazy("jobs", "Scheduled"),
+    "running": pgettext_lazy("jobs", "Running"),
+    "retrying": pgettext_lazy("jobs", "Retrying"),
+    "dead": pgettext_lazy("jobs", "Dead"),
+    "finished": pgettext_lazy("jobs", "Finished"),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_rtq.console.admin.display.texts import LIST_LABELS
+from django_rtq.console.formatting import LIST_LABELS
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_page import LISTS
 from django_rtq.console.inspector.selection import Selection, words_of

@@ -14,10 +14,9 @@ from django.utils.translation import gettext_lazy
 
 from django_rtq.console import permissions
 from django_rtq.console.admin import query_params
-from django_rtq.console.admin.display.texts import LIST_LABELS
 from django_rtq.console.admin.filters import chips, filter_query
 from django_rtq.console.admin.urls import PageUrl
-from django_rtq.console.formatting import EMPTY_VALUE, STATE_LABELS, format_duration, format_number
+from django_rtq.console.formatting import EMPTY_VALUE, LIST_LABELS, STATE_LABELS, format_duration, format_number
 from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.workers import is_hung, time_limit_of
 from django_rtq.console.inspector.actions import VERBS

@@ -6,20 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext_lazy
 
 from django_rtq.console.formatting import format_number
 from django_rtq.core.jobs.job import CancelAnswer
-
-#: The lists of jobs on the page of a queue.
-LIST_LABELS: dict[str, Any] = {
-    "queued": pgettext_lazy("jobs", "Queued"),
-    "scheduled": pgettext_lazy("jobs", "Scheduled"),
-    "running": pgettext_lazy("jobs", "Running"),
-    "retrying": pgettext_lazy("jobs", "Retrying"),
-    "dead": pgettext_lazy("jobs", "Dead"),
-    "finished": pgettext_lazy("jobs", "Finished"),
-}
 
 ConfirmedAction = Literal["discard", "cancel", "stop", "terminate"]
 

@@ -15,10 +15,9 @@ from django.utils.translation import pgettext
 
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.display.jobs import PAGE_SIZE, May, job_row
-from django_rtq.console.admin.display.texts import LIST_LABELS
 from django_rtq.console.admin.filters import chips
 from django_rtq.console.admin.urls import PageUrl
-from django_rtq.console.formatting import format_number
+from django_rtq.console.formatting import LIST_LABELS, format_number
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.members import viewed_places
 from django_rtq.console.inspector.places import shard_numbers, views_all_shards
