@@ -22,10 +22,9 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.members import recent_in, viewed_places, why_not_started
 from django_rtq.console.inspector.places import viewed_backend
-from django_rtq.console.inspector.selection import Selection
+from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import Viewer, action_html
 from django_rtq.console.sanitize import clean_text
-from django_rtq.console.search import search
 from django_rtq.core.jobs.job import moment
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, WorkflowState, count_workflows
@@ -125,13 +124,15 @@ class WorkflowAdmin(PageAdmin):
     def _dead_jobs(self, request: HttpRequest, progress: WorkflowProgress) -> dict[str, Any]:
         """The newest dead jobs, as the template of a list shows them."""
         queues = list(dict.fromkeys(step.queue for step in progress.steps if step.dead))
-        wanted = Selection(queues=queues, states=["dead"], filter=JobFilter(workflow=progress.id))
-        here, found = (
+        lists, wanted, here = (
+            [(queue, "dead") for queue in queues],
+            JobFilter(workflow=progress.id),
             request.get_full_path(),
-            search(get_inspector(), wanted, limit=MOST_DEAD).page.jobs if queues else (),
         )
+        walk = get_inspector().job_list.search(lists, wanted, sizes={}, shown=redacted)
+        found = walk.page("", MOST_DEAD).jobs if lists else ()
         return {
-            "job_rows": [job_row(job, "dead", self.url, request.user.has_perm, here) for job in found],
+            "job_rows": [job_row(redacted(job), "dead", self.url, request.user.has_perm, here) for job in found],
             "is_of_all_queues": True,
             "when_title": _("Died"),
             "what_title": _("Error"),
