@@ -17,7 +17,7 @@ from django_rtq.console.merging import COUNTS
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QUEUE_KEYS, QueueKeys
 from django_rtq.core.broker.redis.client import clock_ms
-from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.redis.commands import Command, Packet
 
 KINDS = ("jobs", "order", "outcomes", "logs", "steps", "metrics", "workflows", "other")
 MOST_QUEUES = 20  # those with most jobs and outcomes
@@ -69,19 +69,18 @@ class MemoryReader:
     def read(self) -> list[QueueMemory]:
         """The queues that take most, the largest first; of very many, of those with most jobs."""
         queues = sorted(self._queues.details(self._queues.names()), key=lambda queue: -_entries(queue))
-        names = [queue.name for queue in queues[:MOST_QUEUES]]
-        asked = [command for name in names for command in _lists(self._keys.of(name))]
-        time, *lists = self._redis.execute([("TIME",), *asked], resend=True)
-        width, samples = len(_lists(self._keys.of("default"))), dict[str, list[_Sample]]()
-        for place, name in enumerate(names):
-            of_queue = lists[place * width : (place + 1) * width]
-            samples[name] = [*_samples(self._keys.of(name), of_queue, clock_ms(time))]
-        calls: list[Command] = [
-            ("MEMORY", "USAGE", each.key, "SAMPLES", SAMPLES) for of_queue in samples.values() for each in of_queue
-        ]
-        sizes = iter(self._redis.execute_each(calls, resend=True))
-        found = [QueueMemory(name=name, sizes=_sums(of_queue, sizes)) for name, of_queue in samples.items()]
-        return sorted(found, key=lambda queue: -queue.total)
+        names, lists, sizes = [queue.name for queue in queues[:MOST_QUEUES]], Packet(), Packet()
+        lists.add("", ("TIME",))
+        for name in names:
+            lists.add(name, *_lists(self._keys.of(name)))
+        found = lists.replies(self._redis.execute(lists.commands, resend=True))
+        now_ms = clock_ms(found[""][0])
+        samples = {name: [*_samples(self._keys.of(name), found[name], now_ms)] for name in names}
+        for name, of_queue in samples.items():
+            sizes.add(name, *(("MEMORY", "USAGE", each.key, "SAMPLES", SAMPLES) for each in of_queue))
+        measured = sizes.replies(self._redis.execute_each(sizes.commands, resend=True))
+        rows = [QueueMemory(name=name, sizes=_sums(samples[name], measured[name])) for name in names]
+        return sorted(rows, key=lambda queue: -queue.total)
 
 
 def _entries(queue: Any) -> int:
@@ -101,22 +100,24 @@ def _samples(keys: QueueKeys, lists: Sequence[Any], now_ms: int) -> Iterator[_Sa
     for name, key in QUEUE_KEYS.items():
         if not key.per and key.kind != "none":
             yield _Sample(_KIND_OF.get(name, "other"), getattr(keys, name))
-    of_flows = [getattr(keys, name) + flow for flow in flows for name in _OF_A_WORKFLOW]
-    named = (("logs", [keys.log + job_id for job_id in logs]), ("order", [keys.lane + lane for lane in lanes]))
-    more = (("steps", [keys.steps + job_id for job_id in steps]), ("workflows", of_flows))
-    for (kind, found), number, ids in zip((*named, *more), numbers, (logs, lanes, steps, flows), strict=True):
-        for key in found:
-            yield _Sample(kind, key, number / len(ids))
+    many = {
+        "logs": [keys.log + job_id for job_id in logs],
+        "order": [keys.lane + lane for lane in lanes],
+        "steps": [keys.steps + job_id for job_id in steps],
+        "workflows": [getattr(keys, name) + flow for flow in flows for name in _OF_A_WORKFLOW],
+    }
+    for (kind, named), number, found in zip(many.items(), numbers, (logs, lanes, steps, flows), strict=True):
+        for key in named:
+            yield _Sample(kind, key, number / len(found))
     for name, (unit_ms, kept) in _BY_TIME.items():
         step = max(1, kept // SAMPLED)
         for number in range(now_ms // unit_ms, now_ms // unit_ms - kept, -step):
             yield _Sample("metrics", getattr(keys, name) + b"%d" % number, step)
 
 
-def _sums(samples: Sequence[_Sample], sizes: Iterator[Any]) -> dict[str, int]:
+def _sums(samples: Sequence[_Sample], sizes: Sequence[Any]) -> dict[str, int]:
     """Bytes by kind. A key that is missing, or that Redis did not measure, counts nothing."""
     sums: Counter[str] = Counter()
-    for sample in samples:
-        size = next(sizes)
+    for sample, size in zip(samples, sizes, strict=True):
         sums[sample.kind] += round(size * sample.weight) if isinstance(size, int) else 0
     return {kind: sums[kind] for kind in KINDS}
