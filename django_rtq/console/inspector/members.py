@@ -92,10 +92,13 @@ def stop_workflows(workflows: Iterable[tuple[str, str]]) -> None:
 
 def forget_workflows(workflows: Iterable[tuple[str, str]]) -> int:
     """Delete workflows that are over. Returns how many were."""
-    done = 0
+    done, by_place = 0, dict[str, list[str]]()
     for place, workflow in workflows:
-        now_ms = clock_ms(get_broker(place).redis.execute_one(("TIME",), resend=True))
-        done += workflow_store(get_broker(place)).forget(workflow, latest_ms=now_ms) == "forgotten"
+        by_place.setdefault(place, []).append(workflow)
+    for place, ids in by_place.items():
+        broker = get_broker(place)
+        now_ms, store = clock_ms(broker.redis.execute_one(("TIME",), resend=True)), workflow_store(broker)
+        done += sum(store.forget(workflow, latest_ms=now_ms) == "forgotten" for workflow in ids)
     return done
 
 
