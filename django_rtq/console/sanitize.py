@@ -65,11 +65,5 @@ def parameter_names(task: str) -> Sequence[str]:
     return () if registered is None else registered.parameter_names
 
 
-def short_id(job_id: str) -> str:
-    """The time in a long id, which differs between jobs of one schedule, and its end, which does between others."""
-    text = clean_text(job_id, 300)
-    return f"{text[:12]}…{text[-6:]}" if len(text) > 20 else text
-
-
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()

@@ -89,6 +89,7 @@ DURATION = Kind(html=format_duration, plain=duration, is_number=True)  # of seco
 SIZE = Kind(html=filesizeformat, plain=lambda size: filesizeformat(size).replace("\xa0", " "), is_number=True)
 SHARE = Kind(html=format_percent, plain=lambda part: f"{100 * part:.1f} %", is_number=True)
 PART = Kind(html=_part_text, plain=lambda part: f"{part[0]}/{part[1]}", raw=lambda part: part[0], is_number=True)
+MOMENT = Kind(html=ago_html, plain=datetime.isoformat, raw=datetime.isoformat)
 METER = Kind(html=_meter, plain=lambda part: f"{100 * part:.0f} %")
 RATE = Kind(html=format_number, plain=lambda rate: f"{rate:,.1f}", is_number=True)
 LINE = Kind(

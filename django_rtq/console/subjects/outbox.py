@@ -6,9 +6,8 @@ from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.members import viewed_places
-from django_rtq.console.render.column import NUMBER, TASK, Column
+from django_rtq.console.render.column import MOMENT, NUMBER, TASK, Column
 from django_rtq.console.render.sheet import Empty, Found, Sheet, Wanted
-from django_rtq.console.subjects.versions import MOMENT
 from django_rtq.core.jobs.job import made_at
 from django_rtq.databases.outbox import OutboxRow, waiting_rows
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.inspector.metrics.reader import VersionRuns
-from django_rtq.console.render.column import DURATION, NUMBER, SHARE, Column, Kind, ago_html
+from django_rtq.console.render.column import DURATION, MOMENT, NUMBER, SHARE, Column, Kind
 from django_rtq.console.render.sheet import Sheet
-
-MOMENT = Kind(html=ago_html, plain=datetime.isoformat, raw=datetime.isoformat)
 
 
 def _metric(name: str, title: Any, kind: Kind) -> Column:

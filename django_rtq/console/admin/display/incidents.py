@@ -149,8 +149,7 @@ def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
     ]
     if incident.task:
         pages.append((_("Show the task"), url("registeredtask_change", incident.task)))
-    wanted = JobFilter(task=incident.task, error_class=incident.error_class)
-    dead = Selection(queues=[incident.queue] if incident.queue else [], states=["dead"], filter=wanted)
+    dead = Selection(queues=[incident.queue] if incident.queue else [], states=["dead"], filter=_filter_of(incident))
     can_requeue, can_resume = Action.REQUEUE in incident.actions, Action.RESUME in incident.actions
     return IncidentLine(
         text=clean_text(text, 1000),
@@ -180,8 +179,8 @@ def _figure(values: Mapping[str, Any]) -> str:
     return format_number(number) if number else format_duration(values["duration"]) if "duration" in values else ""
 
 
-def _filter_of(incident: Incident) -> dict[str, str]:
-    return filter_query(JobFilter(task=incident.task, error_class=incident.error_class))
+def _filter_of(incident: Incident) -> JobFilter:
+    return JobFilter(task=incident.task, error_class=incident.error_class)
 
 
 def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
@@ -198,7 +197,7 @@ def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
         case Action.SHOW_DEAD | Action.SHOW_RETRYING:
             is_dead = action is Action.SHOW_DEAD
             label = _("Show the dead letters") if is_dead else _("Show the jobs")
-            query = {"state": "dead" if is_dead else "retrying", **_filter_of(incident)}
+            query = {"state": "dead" if is_dead else "retrying", **filter_query(_filter_of(incident))}
             return label, url("queue_change", incident.queue, query=query)
         case Action.SHOW_JOB:
             return _("Show the job"), url("job_change", incident.job_id, query={"queue": incident.queue})
