@@ -56,35 +56,6 @@ async def acount_up(name, gate):
     return current_job().job_id
 
 
-@task(backoff=AT_ONCE)
-def careful(name):
-    """Goes on after errors, but tidies up when it is asked to stop."""
-    journal.write("start", name)
-    try:
-        while True:
-            try:
-                time.sleep(0.01)
-            except Exception:  # noqa: BLE001
-                journal.write("ignored", name)
-    finally:
-        time.sleep(0.6)
-        journal.write("tidied", name)
-
-
-@task(backoff=constant(60))
-def fail_at_gate(name, gate):
-    """Fails the first time, when the gate is open."""
-    mark = journal.folder() / f"failed-{name}"
-    journal.write("start", name)
-    if mark.exists():
-        journal.write("end", name)
-        return
-    while not (journal.folder() / gate).exists():
-        time.sleep(0.005)
-    mark.touch()
-    raise ValueError(name)
-
-
 class Timespec(ctypes.Structure):
     _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
 

@@ -1,8 +1,5 @@
 """Workers keep to the limits of queues and clients, whatever happens to them."""
 
-import os
-import signal
-
 from django_rtq import JobState
 from tests.app import tasks
 from tests.core.worker.overlaps import most_at_once
@@ -27,32 +24,6 @@ def test_clients_run_no_more_than_they_may(rtq_worker, journal):
         assert 0 < most_at_once(1 if entry.word == "start" else -1 for entry in theirs) <= most
 
 
-def test_a_killed_process_gives_its_places_back(rtq_worker, journal, inspector):
-    inspector.limits.set_queue("default", max_running=1)
-    first, second = tasks.gate.delay("first", "gate"), tasks.note.delay("second")
-    rtq_worker("--processes", 2)
-    started = journal.wait("start", "first")
-    assert inspector.limits.read("default").running == 1
-    journal.open("gate")
-    os.kill(started.pid, signal.SIGKILL)
-    wait_until(lambda: first.state is second.state is JobState.SUCCEEDED)
-
-    assert inspector.limits.read("default").running == 0
-
-
-def test_an_idle_worker_wakes_when_a_client_is_resumed(rtq_worker, journal, inspector):
-    worker = rtq_worker()
-    inspector.limits.pause_client("default", "acme")
-    paused = tasks.note.using(client="acme").delay("paused")
-    other = tasks.note.using(client="other").delay("other")
-    wait_until(lambda: other.state is JobState.SUCCEEDED)
-    assert paused.state is JobState.QUEUED
-    inspector.limits.resume_client("default", "acme")
-    wait_until(lambda: paused.state is JobState.SUCCEEDED)
-
-    assert worker.is_running
-
-
 def assert_rate_holds(entries, starts, seconds, *, more):
     """In no time there are more starts than the rate allows, and `more`: a burst, and what has been claimed."""
     times = sorted(entry.at for entry in entries)
@@ -74,20 +45,6 @@ def test_a_client_starts_no_more_than_its_rate_allows_and_all_that_it_has(rtq_wo
     assert len(slow) == 30
     burst = 2  # what starts in a tenth of a second; no process holds more before it starts them
     assert_rate_holds(slow, 20, 1.0, more=burst + 3 * burst)
-
-
-def test_a_rate_is_changed_while_a_client_waits_for_it(rtq_worker, inspector):
-    inspector.limits.set_default("default", rate="1/h")
-    first, second = (tasks.note.using(client="acme").delay(name) for name in ("first", "second"))
-    rtq_worker()
-    wait_until(lambda: first.state is JobState.SUCCEEDED)
-    other = tasks.note.using(client="other").delay("other")
-    wait_until(lambda: other.state is JobState.SUCCEEDED)
-    assert second.state is JobState.QUEUED
-
-    inspector.limits.set_default("default", rate="20/s")
-
-    wait_until(lambda: second.state is JobState.SUCCEEDED)
 
 
 def test_clients_get_equal_times_where_turns_go_by_seconds(rtq_worker, journal):

@@ -87,19 +87,3 @@ def test_a_maker_that_dies_leaves_nothing_or_all(rtq_worker, redis, broker, jour
     handle.get(PATIENCE)
 
     assert journal.starts("report callback") == 1
-
-
-def test_a_member_that_fails_for_good_does_not_hang_the_group(rtq_worker, redis, inspector, journal):
-    with workflow("group") as flow:
-        members = flow.add_many(tasks.refuse, [(("bad",), {})])
-        flow.after(members).add(tasks.report, "success")
-        flow.after(members, ended=True).add(tasks.report, "end")
-    rtq_worker()
-
-    wait_until(lambda: flow.handle.state is WorkflowState.BLOCKED)
-    assert flow.handle.requeue_dead() == 1
-    wait_until(lambda: journal.starts("refuse bad") == 2 and flow.handle.state is WorkflowState.BLOCKED)
-    inspector.discard("default", [job_id for job_id, _ in flow.handle.dead()])
-
-    wait_until(lambda: flow.handle.state is WorkflowState.FAILED)
-    assert (journal.starts("report success"), journal.starts("report end")) == (0, 1)

@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq import JobState
 from tests.app import tasks
-from tests.core.worker.conservation import assert_all_settled, assert_nothing_left, records
+from tests.core.worker.conservation import assert_all_settled, records
 from tests.support.apps import workflow
 from tests.support.server_clock import server_ms
 from tests.support.waiting import wait_until
@@ -27,13 +27,6 @@ def test_a_burst_runs_all_that_is_due_and_leaves(rtq_worker, redis, journal, opt
     assert later.state is JobState.SCHEDULED
     assert records(redis) == {later.id}
     assert redis.zcard("{rtq:default}:workers") == 0
-
-
-def test_a_burst_of_nothing_is_over_at_once(rtq_worker, redis):
-    worker = rtq_worker("--burst", "--processes", 2, is_ready=False)
-
-    assert worker.wait() == 0
-    assert_nothing_left(redis)
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])

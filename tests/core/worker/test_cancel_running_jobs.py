@@ -2,12 +2,11 @@
 
 import os
 import signal
-from contextlib import suppress
 
 import pytest
 
 from django_rtq import JobState
-from django_rtq.exceptions import JobFailed, WrongState
+from django_rtq.exceptions import JobFailed
 from tests.app import long_tasks, tasks
 from tests.core.worker.conservation import assert_all_settled
 from tests.support.waiting import PATIENCE, wait_until
@@ -47,38 +46,6 @@ def test_a_job_is_stopped_and_the_worker_goes_on(rtq_worker, redis, journal, con
     worker.stop()
     assert_all_settled(redis)
     assert not redis.exists("{rtq:default}:cancel_requests")
-
-
-def test_a_job_may_tidy_up_and_cannot_swallow_it_by_accident(rtq_worker, journal):
-    rtq_worker(LEASE_SECONDS=1000)
-    job = long_tasks.careful.delay("careful")
-    journal.wait("start", "careful")
-
-    cancel_running(job)
-
-    assert journal.names("tidied") == ["careful"]
-    assert journal.names("ignored") == []
-
-
-def test_only_the_job_that_is_meant_is_hit(rtq_worker, redis, journal):
-    worker = rtq_worker("--concurrency", 3)
-    jobs = tasks.sleep.using(max_attempts=1).delay_many(
-        [((f"job-{i}", 0.005 + i % 10 * 0.001), {}) for i in range(150)]
-    )
-    for i, job in enumerate(jobs):
-        if i % 3 == 0:
-            journal.wait("start", f"job-{i}")
-            if job.state not in (JobState.SUCCEEDED, JobState.CANCELLED):
-                with suppress(WrongState):  # it was quicker
-                    job.cancel()
-    wait_until(lambda: all(job.state.is_final for job in jobs))
-
-    for i, job in enumerate(jobs):
-        assert job.state in ((JobState.SUCCEEDED, JobState.CANCELLED) if i % 3 == 0 else (JobState.SUCCEEDED,))
-        assert journal.starts(f"job-{i}") == 1
-    assert "Traceback" not in worker.log
-    worker.stop()
-    assert_all_settled(redis)
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -124,37 +91,6 @@ def test_asked_it_never_runs_again_though_its_worker_is_killed(rtq_worker, redis
     assert job.state is JobState.CANCELLED
     assert tasks.note.delay("after").get(PATIENCE) == "after"
     assert journal.starts("deaf") == 1
-
-
-def test_asked_it_never_runs_again_though_its_worker_has_no_time(rtq_worker, redis, journal):
-    worker = rtq_worker("--drain-seconds", 1)
-    job = long_tasks.deaf.delay("deaf")
-    journal.wait("start", "deaf")
-    job.cancel()
-    worker.stop()
-
-    assert job.state is JobState.CANCELLED
-
-
-def test_a_job_that_succeeds_all_the_same_has_succeeded(rtq_worker, journal):
-    rtq_worker()
-    job = long_tasks.deaf.delay("deaf", "gate")
-    journal.wait("start", "deaf")
-    job.cancel()
-    journal.wait("ignored", "deaf")
-    journal.open("gate")
-
-    assert job.get(PATIENCE) == "done"
-
-
-def test_a_hint_that_got_lost_costs_a_heartbeat(rtq_worker, redis, broker, inspector, journal):
-    rtq_worker(LEASE_SECONDS=1.5)
-    job = tasks.loop.delay("loop")
-    journal.wait("start", "loop")
-    for key in redis.scan_iter("rtq:worker:*"):
-        redis.hdel(key, "supervisor_name")
-
-    cancel_running(job)
 
 
 def test_a_task_may_say_by_itself_that_it_is_cancelled(rtq_worker, journal):

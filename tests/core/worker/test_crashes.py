@@ -176,27 +176,6 @@ def counted(redis, kind):
     return total
 
 
-def test_who_leaves_by_sys_exit_has_failed_and_takes_nobody_along(rtq_worker, redis, journal):
-    once = {"max_attempts": 2}
-    leaving = [
-        tasks.leave.using(**once).delay("sync"),
-        tasks.aleave.using(**once).delay("async"),
-        tasks.aleave.using(**once, time_limit=5).delay("limited"),
-        tasks.aleave.using(**once).delay("cancelled", "Cancelled"),
-        tasks.aleave.using(**once, time_limit=5).delay("interrupted", "Interrupt"),
-    ]
-    first = rtq_worker("--concurrency", 2)
-    child = first.child
-    after = tasks.asleep.delay("after", 0)
-    wait_until(lambda: {state_of(job) for job in leaving} == {JobState.DEAD} and state_of(after).is_final)
-
-    assert {(job.refresh().failures, job.refresh().crashes) for job in leaving} == {(2, 0)}
-    assert after.state is JobState.SUCCEEDED
-    assert first.child == child
-    first.stop()
-    assert_all_settled(redis)
-
-
 @pytest.mark.parametrize("how", ["exit", "kill"])
 def test_a_job_that_may_not_run_twice_does_not(rtq_worker, redis, journal, how):
     most_once = {"max_attempts": 1, "max_crashes": 0}

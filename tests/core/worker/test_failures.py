@@ -8,7 +8,6 @@ from django_rtq import JobState
 from tests.app import tasks
 from tests.core.worker.conservation import assert_all_settled, assert_nothing_left
 from tests.support.jobs import queued_job
-from tests.support.server_clock import server_ms
 from tests.support.waiting import wait_until
 
 
@@ -155,21 +154,6 @@ def test_jobs_with_odd_ids_are_buried_and_end_no_process(rtq_worker, redis, brok
     assert after.state is JobState.SUCCEEDED
     assert worker.child == child
     worker.stop()
-
-
-def test_an_expired_job_never_runs_and_one_that_was_started_does_not_expire(rtq_worker, redis, broker, journal):
-    expired = tasks.note.using(expires=0.01).delay("expired")
-    wait_until(lambda: server_ms(redis) > int(expired.id[:12], 16) + 50)
-    started = tasks.attempts.using(expires=0.5).delay("started", 2)
-    redis.hincrby("{rtq:default}:failures", started.id, 0)
-    worker = rtq_worker()
-    wait_until(lambda: expired.state.is_final and started.state.is_final)
-
-    assert expired.state is JobState.EXPIRED
-    assert started.state in (JobState.SUCCEEDED, JobState.EXPIRED)
-    assert "expired" not in journal.names()
-    worker.stop()
-    assert_nothing_left(redis)
 
 
 def test_a_settlement_that_is_refused_holds_up_nobody_else(rtq_worker, redis, broker, journal):

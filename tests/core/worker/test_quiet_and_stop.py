@@ -10,7 +10,6 @@ from django_rtq.core.worker.process.process import WorkerProcess
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import WorkerNotFound
 from tests.app import tasks
-from tests.core.worker.conftest import LONG_WAITS
 from tests.core.worker.conservation import assert_all_settled
 from tests.support.commands import run
 from tests.support.jobs import QUEUE, queued_job
@@ -88,15 +87,6 @@ def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, i
     wait_until(lambda: is_quiet(inspector) == [True])
 
     assert waiting.state is JobState.QUEUED
-
-
-def test_a_quiet_worker_stops_when_it_is_told_to(rtq_worker, redis, inspector, journal):
-    worker = rtq_worker(**LONG_WAITS)
-    (found,) = found_workers(inspector)
-    inspector.quiet_worker(found.name)
-    wait_until(lambda: "is quiet" in worker.log)
-
-    assert worker.stop() == 0
 
 
 def test_a_worker_that_is_told_to_stop_finishes_what_runs_and_leaves(rtq_worker, redis, inspector, journal):

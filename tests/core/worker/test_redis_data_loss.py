@@ -9,8 +9,6 @@ import pytest
 
 from django_rtq import JobState
 from tests.app import tasks
-from tests.app.long_tasks import fail_at_gate
-from tests.app.unique_tasks import keep_up
 from tests.core.worker.conservation import assert_nothing_left, records
 from tests.support.waiting import wait_until
 
@@ -88,58 +86,4 @@ def test_a_worker_that_is_idle(start, client, moment, journal):
     journal.wait("end", "lost", times=2)
 
     wait_until(lambda: lost.state is JobState.SUCCEEDED)
-    end(worker, client)
-
-
-def test_a_worker_with_several_slots(start, client, moment, journal):
-    lost, current = tasks.gate.delay("lost", "first"), tasks.agate.delay("current", "second")
-    worker = start("--no-scheduler", "--concurrency", 2)
-    journal.wait("start", "lost")
-    journal.wait("start", "current")
-    bring_back = moment()
-    journal.open("first")
-    wait_until_acknowledged(client, lost)
-    bring_back()
-    journal.wait("end", "lost", times=2)
-
-    assert journal.ends("current") == 0
-    journal.open("second")
-    wait_until(lambda: not records(client))
-    assert (current.state, journal.starts("current")) == (JobState.SUCCEEDED, 1)
-    end(worker, client)
-
-
-def test_a_unique_job_does_not_hold_its_place_for_ever(start, client, moment, journal):
-    keep_up.delay("it", "lost", "first")
-    tasks.gate.delay("current", "second")
-    worker = start("--no-scheduler")
-    journal.wait("start", "it-lost")
-    bring_back = moment()
-    journal.open("first")
-    journal.wait("start", "current")
-    bring_back()
-    journal.open("second")
-    wait_until(lambda: not records(client))
-    keep_up.delay("it", "next")
-
-    journal.wait("end", "it-next")
-    wait_until(lambda: not records(client))
-    end(worker, client)
-
-
-def test_a_retry_that_was_lost(start, client, moment, journal):
-    lost = fail_at_gate.using(max_attempts=3).delay("lost", "first")
-    tasks.gate.delay("current", "second")
-    worker = start("--no-scheduler")
-    journal.wait("start", "lost")
-    bring_back = moment()
-    journal.open("first")
-    wait_until(lambda: lost.state is JobState.RETRYING)
-    journal.wait("start", "current")
-    bring_back()
-    journal.open("second")
-    journal.wait("end", "lost")
-    wait_until(lambda: not records(client))
-
-    assert lost.state is JobState.SUCCEEDED
     end(worker, client)

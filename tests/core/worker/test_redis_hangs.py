@@ -7,9 +7,8 @@ import socket
 import pytest
 
 from django_rtq import JobState
-from django_rtq.core.worker.supervisor.fork_schedule import MAX_FAILED_STARTS
 from tests.app import tasks
-from tests.core.worker.conservation import assert_all_settled, assert_nothing_left, records, signed_on
+from tests.core.worker.conservation import assert_all_settled
 from tests.core.worker.processes import is_alive
 from tests.support.waiting import PATIENCE, wait_until
 
@@ -63,52 +62,6 @@ def test_a_second_signal_is_heeded_at_once(start, hang, journal):
     worker.kill(signal.SIGTERM)
 
     assert worker.wait(SOON) == 128 + signal.SIGTERM
-
-
-def test_the_drain_is_not_exceeded(start, hang, journal):
-    worker = start("--drain-seconds", 1, query=PATIENT, LEASE_SECONDS=30)
-    tasks.gate.delay("job", "never")
-    journal.wait("start", "job")
-    hang()
-    worker.kill(signal.SIGTERM)
-
-    assert worker.wait(1 + SOON) == 0
-
-
-def test_jobs_of_the_dead_are_taken_back_when_it_answers(start, client, hang, journal):
-    worker = start("--processes", 2, query=PATIENT, LEASE_SECONDS=30)
-    job = tasks.gate.delay("job", "gate")
-    pid = journal.wait("start", "job").pid
-    hang()
-    os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: "was killed by SIGKILL" in worker.log)
-    hang.over()
-    journal.wait("start", "job", times=2)
-    journal.open("gate")
-    wait_until(lambda: not records(client))
-
-    assert job.refresh().attempt == 2
-    worker.stop()
-    assert_nothing_left(client)
-
-
-def test_false_starts_while_it_is_away_end_no_worker(start, client, fragile):
-    worker = start("--processes", 4, LEASE_SECONDS=30)
-    fragile.kill()
-    for _ in range(3):
-        children = worker.children
-        for pid in children:
-            os.kill(pid, signal.SIGKILL)
-        wait_until(lambda children=children: len(set(worker.children) - set(children)) == 4)
-    assert worker.log.count("was killed by SIGKILL") >= 12 > MAX_FAILED_STARTS
-    assert "gives up" not in worker.log
-
-    fragile.start()
-    job = tasks.note.delay("after")
-    wait_until(lambda: job.state is JobState.SUCCEEDED)
-    wait_until(lambda: signed_on(client) == set(worker.children))  # and nobody of those that died
-    worker.stop()
-    assert_nothing_left(client)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from contextlib import suppress
 
 import pytest
 
@@ -62,23 +61,6 @@ def let_pass(seconds):
     """Time has to pass: that nothing happens in it is what is tested."""
     until = time.monotonic() + seconds
     wait_until(lambda: time.monotonic() > until, seconds + 1)
-
-
-def test_what_was_finished_while_redis_was_away_is_settled_when_it_is_back(start, client, fragile, journal):
-    worker = start()
-    job = tasks.gate.delay("job", "gate")
-    journal.wait("start", "job")
-    fragile.kill()
-    journal.open("gate")
-    journal.wait("end", "job")
-    wait_until(lambda: "cannot reach Redis" in worker.log)
-    fragile.start()
-    wait_until(lambda: is_empty(client))
-
-    assert job.state is JobState.SUCCEEDED
-    assert journal.starts() == 1
-    worker.stop()
-    assert_nothing_left(client)
 
 
 @pytest.mark.parametrize("why", ["it is stopped", "it is old"])
@@ -217,52 +199,6 @@ def test_a_second_signal_ends_the_wait_for_redis_after_a_job_that_may_run_once(e
     fragile.start()
 
 
-def test_cut_connections_and_forgotten_scripts_under_load_lose_and_repeat_nothing(rtq_worker, redis, journal):
-    workers = [rtq_worker(LEASE_SECONDS=30), rtq_worker("--concurrency", 3, LEASE_SECONDS=30)]
-    names = [f"job-{i}" for i in range(1500)]
-    handles = tasks.note.delay_many([((name,), {}) for name in names])
-    while journal.ends() < len(names):
-        for connection in redis.clients_of_ours():
-            redis.client_kill_filter(_id=connection["id"])
-        redis.script_flush()
-        ends = journal.ends()
-        wait_until(lambda ends=ends: journal.ends() > ends or not records(redis))
-    wait_until(lambda: not records(redis))
-
-    assert sorted(journal.names("end")) == sorted(names)
-    assert {handle.state for handle in handles} == {JobState.SUCCEEDED}
-    for worker in workers:
-        worker.stop()
-    assert_nothing_left(redis)
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_claim_that_got_lost_gives_back_what_the_worker_does_not_know_of(rtq_worker, redis, proxy, journal, moment):
-    handles = tasks.note.delay_many([((f"job-{i}",), {}) for i in range(50)])
-    worker = rtq_worker("--no-scheduler", url=proxy.url, LEASE_SECONDS=30)
-    wait_until(lambda: not records(redis))
-    for number in range(5):
-        gate = f"gate-{number}"
-        first = tasks.gate.delay(f"first-{number}", gate)
-        journal.wait("start", f"first-{number}")
-        waiting = tasks.note.delay(f"second-{number}")
-        redis.drop_connection(moment, around=claim_sha())
-        journal.open(gate)
-        wait_until(lambda first=first, waiting=waiting: first.state.is_final and waiting.state.is_final)
-        handles += [first, waiting]
-
-    assert {(handle.state, handle.refresh().attempt) for handle in handles} == {(JobState.SUCCEEDED, 1)}
-    assert len(journal.names()) == len(set(journal.names()))
-    worker.stop()
-    assert_nothing_left(redis)
-
-
-def claim_sha():
-    from django_rtq.core.broker.scripts import SCRIPTS
-
-    return SCRIPTS["claim"].sha
-
-
 def test_workers_drain_a_server_whose_memory_is_full(rtq_worker, redis, journal):
     handles = tasks.note.delay_many([((f"job-{i}",), {}) for i in range(50)])
     crashing = tasks.die_once.delay("crash", "kill")
@@ -273,37 +209,6 @@ def test_workers_drain_a_server_whose_memory_is_full(rtq_worker, redis, journal)
     assert {handle.state for handle in [*handles, crashing, failing]} == {JobState.SUCCEEDED}
     assert "lost its lease" not in worker.log
     worker.stop()
-    assert_nothing_left(redis)
-
-
-def given_while_stopped(worker, redis):
-    """A job that the server has given to a worker that cannot know: it was stopped while it waited."""
-    for _ in range(20):
-        wait_until(redis.waiting_workers)
-        worker.kill_group(signal.SIGSTOP)
-        job = tasks.gate.delay("job", "gate")
-        with suppress(AssertionError):  # its wait was over, and the next had not begun
-            wait_until(lambda job=job: job.state is JobState.RUNNING, 0.3)
-            return job
-        job.cancel()
-        worker.kill_group(signal.SIGCONT)
-    raise AssertionError("it was never given the job")
-
-
-def test_an_idle_worker_that_is_stopped_for_longer_than_its_lease_leaves_its_job_to_others(rtq_worker, redis, journal):
-    stopped = rtq_worker("--no-scheduler", LEASE_SECONDS=1)
-    job = given_while_stopped(stopped, redis)
-    other = rtq_worker("--no-scheduler", LEASE_SECONDS=30, is_ready=False)
-    journal.wait("start", "job")
-    stopped.kill_group(signal.SIGCONT)
-    wait_until(lambda: "too late to be valid" in stopped.log)
-    journal.open("gate")
-    wait_until(lambda: not records(redis))
-
-    assert job.state is JobState.SUCCEEDED
-    assert journal.starts("job") == 1
-    for worker in (stopped, other):
-        worker.stop()
     assert_nothing_left(redis)
 
 

@@ -1,6 +1,5 @@
 """Stop signals, and what happens to running jobs."""
 
-import os
 import signal
 import time
 
@@ -113,18 +112,6 @@ def test_a_job_that_may_run_only_once_is_not_given_back_half_done(rtq_worker, re
     assert job.state is JobState.DEAD
     assert job.refresh().errors[-1]["error_class"] == "django_rtq.exceptions.WorkerLost"
     assert_all_settled(redis)
-
-
-def test_a_child_that_somebody_else_told_to_stop_is_replaced(rtq_worker, redis, journal):
-    worker = rtq_worker()
-    child = worker.child
-    os.kill(child, signal.SIGTERM)
-    wait_until(lambda: worker.children and worker.child != child)
-    job = tasks.note.delay("after")
-    wait_until(lambda: job.state is JobState.SUCCEEDED)
-
-    assert worker.stop() == 0
-    assert_nothing_left(redis)
 
 
 def test_signals_in_a_worker_that_is_busy_starting_and_recycling_stop_it_all_the_same(rtq_worker, redis, journal):

@@ -39,27 +39,6 @@ def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_w
     assert_nothing_left(redis)
 
 
-def test_jobs_that_were_claimed_ahead_of_such_a_job_are_run_by_others(rtq_worker, redis, journal):
-    tasks.note.delay_many([((f"before-{i}",), {}) for i in range(300)])
-    hog = long_tasks.hog_until_unlocked.delay("hog", "file")
-    behind = tasks.note.delay_many([((f"behind-{i}",), {}) for i in range(200)])
-    with journal.locked("file"):
-        worker = rtq_worker("--processes", 2, "--concurrency", 3, LEASE_SECONDS=2)
-        # Left are it, the jobs in the other slots, and a claim whose reply the process cannot read.
-        wait_until(lambda: len(records(redis)) <= 6)
-
-        assert state_of(hog) is JobState.RUNNING
-    wait_until(lambda: state_of(hog) is JobState.SUCCEEDED)
-    wait_until(lambda: {job.refresh().state for job in behind} == {JobState.SUCCEEDED})
-    assert hog.refresh().attempt == 1
-    assert max(map(journal.starts, {*journal.names()})) == 1
-    assert "which no longer held the jobs" not in worker.log
-    after = tasks.note.delay_many([((f"after-{i}",), {}) for i in range(100)])
-    wait_until(lambda: {job.refresh().state for job in after} == {JobState.SUCCEEDED})
-    worker.stop()
-    assert_nothing_left(redis)
-
-
 def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redis, journal):
     worker = rtq_worker("--processes", 2, LEASE_SECONDS=1)
     wait_until(lambda: len(redis.waiting_workers()) == 2)
@@ -76,19 +55,4 @@ def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redi
     os.kill(frozen, signal.SIGCONT)
     wait_until(lambda: workers_of(redis, frozen) not in ([], [name]))
     worker.stop()
-    assert_nothing_left(redis)
-
-
-def test_a_worker_that_was_stopped_for_longer_than_a_lease_is_listed_again_without_a_job(rtq_worker, redis):
-    worker = rtq_worker("--processes", 2, LEASE_SECONDS=1)
-    wait_until(lambda: len(redis.zrange("{rtq:default}:workers", 0, -1)) == 2)
-    before = set(redis.zrange("{rtq:default}:workers", 0, -1))
-    worker.kill_group(signal.SIGSTOP)
-    other = rtq_worker("--processes", 1, LEASE_SECONDS=1)
-    wait_until(lambda: not before & set(redis.zrange("{rtq:default}:workers", 0, -1)))
-    worker.kill_group(signal.SIGCONT)
-
-    wait_until(lambda: all(workers_of(redis, pid) for pid in worker.children))
-    worker.stop()
-    other.stop()
     assert_nothing_left(redis)

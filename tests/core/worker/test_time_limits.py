@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq import JobState
 from tests.app import tasks
-from tests.core.worker.conservation import assert_all_settled, records
+from tests.core.worker.conservation import assert_all_settled
 from tests.support.waiting import wait_until
 
 
@@ -66,21 +66,3 @@ def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(
     )
     worker.stop()
     assert_all_settled(redis)
-
-
-def test_jobs_that_end_at_the_very_moment_of_their_limit_leave_the_worker_sound(rtq_worker, redis, journal):
-    worker = rtq_worker("--concurrency", 4, KILL_GRACE_SECONDS=30)
-    child = worker.child
-    close = tasks.sleep.using(time_limit=0.01, max_attempts=1).delay_many(
-        [((f"close-{i}", 0.0092 + i % 20 * 0.0001), {}) for i in range(400)]
-    )
-    wait_until(lambda: settled(close))
-    after = tasks.note.using(time_limit=5).delay_many([((f"after-{i}",), {}) for i in range(40)])
-    wait_until(lambda: settled(after))
-
-    assert {job.state for job in close} <= {JobState.SUCCEEDED, JobState.DEAD}
-    assert {job.state for job in after} == {JobState.SUCCEEDED}
-    assert worker.child == child
-    worker.stop()
-    assert_all_settled(redis)
-    assert not records(redis) - {job.id for job in close}

@@ -1,6 +1,5 @@
 """Functions that get many jobs at once, run by real workers."""
 
-import os
 import signal
 from collections import Counter
 from functools import partial
@@ -57,22 +56,6 @@ def test_a_crash_counts_for_all_that_ran_and_then_the_culprit_runs_alone(worker,
     assert batches(journal)[0] == ["a", "b", "bad", "c", "d"]
     assert runs_of(journal) == {"a": 2, "b": 2, "bad": 4, "c": 2, "d": 2}
     assert "The worker died while it ran this job: crash 4" in str(jobs[2].refresh().errors[-1])
-
-
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_process_that_is_killed_in_the_middle_loses_none(worker, journal, redis, concurrency):
-    jobs = [tasks.gate.delay(name, "open") for name in "abc"]
-    started = worker("--concurrency", concurrency, LEASE_SECONDS=1000)
-    wait_until(lambda: set("abc") <= set(runs_of(journal)))
-
-    os.kill(started.child, signal.SIGKILL)
-    journal.open("open")
-    wait_until(lambda: not records(redis))
-
-    assert {job.refresh().state for job in jobs} == {JobState.SUCCEEDED}
-    assert {job.refresh().attempt for job in jobs} == {2}
-    started.stop()
-    assert_all_settled(redis)
 
 
 def test_a_call_that_ignores_its_time_limit_is_a_failure_of_all_its_jobs(worker, journal, redis):

@@ -102,16 +102,6 @@ def test_a_member_that_waits_has_not_ended(worker, journal):
     assert journal.starts("a ship") == 1
 
 
-def test_a_job_that_waits_is_cancelled(worker, redis, journal):
-    worker()
-    job = tasks.order.delay("a")
-    wait_until(lambda: is_waiting(job))
-
-    assert job.cancel() == "cancelled"
-    with pytest.raises(WrongState):
-        job.send("approved")
-
-
 def test_a_worker_that_is_killed_while_it_suspends_loses_nothing(worker, journal):
     """Kills at any moment: only a step that was running may run again."""
     running = worker("--processes", 2)

@@ -1,9 +1,6 @@
 """The file that rtq_worker touches while it lives."""
 
-import os
-import signal
 import subprocess
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +8,6 @@ import pytest
 from django_rtq.core.worker.shared_entries import Revoked
 from django_rtq.core.worker.supervisor import supervisor
 from django_rtq.core.worker.supervisor.supervisor import HealthFile
-from tests.app import tasks
 from tests.markdown import read
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import wait_until
@@ -116,29 +112,6 @@ def test_it_is_touched_again_and_again_while_redis_is_away(rtq_worker, tmp_path)
     for _ in range(2):
         wait_until(path.exists)
         path.unlink()
-
-
-def test_a_frozen_process_lets_it_grow_old(rtq_worker, tmp_path):
-    path = tmp_path / "health"
-    worker = rtq_worker("--health-file", path, LEASE_SECONDS=1)
-    wait_until(path.exists)
-    pid = worker.child
-    os.kill(pid, signal.SIGSTOP)
-    wait_until(lambda: f"process {pid} of worker" in worker.log)  # it is frozen
-    path.unlink(missing_ok=True)
-    seen = sleeps_of(worker.pid)
-    wait_until(lambda: sleeps_of(worker.pid) > seen + 4)
-    assert not path.exists()
-
-    os.kill(pid, signal.SIGCONT)
-    tasks.note.delay("wakes it")
-    wait_until(path.exists)
-
-
-def sleeps_of(pid):
-    """How often the main thread of a process has slept."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return int(next(line.split()[1] for line in lines if line.startswith("voluntary_ctxt_switches")))
 
 
 def probe(path):

@@ -1,17 +1,12 @@
 """A supervisor and its processes: replacement, the order of queues, giving up."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from django_rtq import JobState
 from tests.app import tasks
 from tests.core.worker.conservation import assert_nothing_left, records
-from tests.support.forked_commands import ROOT
 from tests.support.redis_server import UNREACHABLE
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import wait_until
 
 
 def done(jobs):
@@ -57,36 +52,6 @@ def test_with_shuffle_no_queue_starves_another(rtq_worker, redis, journal):
     assert_nothing_left(redis)
 
 
-def test_jobs_overlap_as_far_as_there_are_slots(rtq_worker, redis, journal):
-    worker = rtq_worker("--concurrency", 6)
-    kinds = [tasks.gate, tasks.agate] * 3
-    jobs = [task.delay(f"job-{i}", "gate") for i, task in enumerate(kinds)]
-    wait_until(lambda: journal.starts() == 6)  # all at once
-    more = tasks.note.delay("one too many")
-    journal.open("gate")
-    wait_until(lambda: done([*jobs, more]))
-
-    assert journal.names()[:6] == [f"job-{i}" for i in range(6)] or journal.starts("one too many") == 1
-    last_start = max(entry.at for entry in journal.entries("start") if entry.name.startswith("job"))
-    assert last_start < min(entry.at for entry in journal.entries("end"))
-    worker.stop()
-    assert_nothing_left(redis)
-
-
-def test_a_job_in_a_thread_is_acknowledged_while_the_others_still_run(rtq_worker, redis, journal):
-    worker = rtq_worker("--concurrency", 3)
-    long = tasks.gate.delay("long", "gate")
-    journal.wait("start", "long")
-    for number in range(20):
-        short = tasks.note.delay(f"short-{number}")
-        wait_until(lambda short=short: short.state is JobState.SUCCEEDED)
-    assert long.state is JobState.RUNNING
-    journal.open("gate")
-    wait_until(lambda: long.state is JobState.SUCCEEDED)
-    worker.stop()
-    assert_nothing_left(redis)
-
-
 def test_a_forked_copy_of_a_process_does_not_go_on_as_the_worker(rtq_worker, redis, journal):
     worker = rtq_worker()
     jobs = [tasks.fork.using(max_attempts=1).delay("fork"), *(tasks.where.delay() for _ in range(20))]
@@ -122,34 +87,6 @@ def queued_without_token(pipe):
     pipe.zadd("{rtq:default}:bands", {"0": 0})
     pipe.zadd("{rtq:default}:lanes", {"0:": 1})
     return job_id
-
-
-FALSE_STARTS = """
-import sys
-from django_rtq.core.worker.process import process
-from django_rtq.core.worker.supervisor import fork_schedule
-fork_schedule.MAX_FAILED_STARTS = 3
-process.WorkerProcess.run = lambda self: 1 / 0
-sys.path[0] = ""
-from django.core.management import execute_from_command_line
-execute_from_command_line(["manage.py", "rtq_worker"])
-"""
-
-
-def test_a_supervisor_gives_up_when_its_children_cannot_start(redis, redis_server, rtq_worker):
-    ended = subprocess.run(
-        [sys.executable, "-c", FALSE_STARTS],
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "RTQ_REDIS_URL": redis_server.url},
-        cwd=ROOT,
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
-    )
-
-    assert ended.returncode == 1
-    assert ended.stderr.count("ZeroDivisionError") >= 3  # one that is quicker than Redis' answer does not count
-    assert "gives up" in ended.stderr
 
 
 def test_settings_that_make_no_sense_end_a_worker_before_it_starts(rtq_worker, redis):
