@@ -30,8 +30,6 @@ from django_rtq.console.inspector.details import QueueDetails, RunningJob, Worke
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.queues import unserved
 from django_rtq.console.output import Column, as_json, count, duration, facts
-from django_rtq.console.render.json import as_dict
-from django_rtq.console.subjects.memory import MEMORY
 from django_rtq.core.broker.task_backends import place_of, shard_of, view_backend, viewed_backend
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, Options, one_line, seconds_from
@@ -246,7 +244,6 @@ class Command(ConsoleCommand):
                 "unserved": _unserved(names, queues, workers),
                 "outbox": asdict(lag) if lag else None,
                 "server": facts(overview.server, SERVER),
-                "memory": [as_dict(MEMORY, row) for row in MEMORY.read(inspector)],
                 "incidents": [incident.as_dict() for incident in incidents],
             }
             return as_json(state)
