@@ -1,6 +1,6 @@
 """Single script calls of the console, which production sends only as part of a page, or of a maintenance step."""
 
-from django_rtq.console.inspector.metrics.totals import read_totals, totals_commands
+from django_rtq.console.inspector.metrics.reader import read_totals, totals_commands
 from django_rtq.console.inspector.task_details import TaskReader
 from django_rtq.core.broker.redis.client import as_dict
 from django_rtq.core.broker.scripts import SCRIPTS

@@ -20,8 +20,7 @@ from django_rtq.console.inspector.jobs.job_page import JobPage
 from django_rtq.console.inspector.jobs.queue_position import QueuePosition, find_with_position
 from django_rtq.console.inspector.jobs.walk import JobWalk, Shown
 from django_rtq.console.inspector.memory import MemoryReader
-from django_rtq.console.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
-from django_rtq.console.inspector.metrics.reader import VersionRuns
+from django_rtq.console.inspector.metrics.reader import Deploy, VersionRuns, deploy_commands, read_deploys
 from django_rtq.console.inspector.metrics.time_series import Series
 from django_rtq.console.inspector.overview import OverviewReader
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details

@@ -18,13 +18,18 @@ from typing import Any, NamedTuple
 
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, UnknownTask, WorkerDetails
 from django_rtq.console.inspector.jobs.job_filter import read_dead_letter
-from django_rtq.console.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
 from django_rtq.console.inspector.metrics.reader import (
     HOUR_MS,
+    TOTALS,
+    Deploy,
     TaskCounts,
     TaskMetrics,
     add_counters,
+    deploy_commands,
+    read_deploys,
     read_task_metrics,
+    read_totals,
+    totals_commands,
 )
 from django_rtq.console.inspector.metrics.task_failures import (
     LATELY,
@@ -40,8 +45,6 @@ from django_rtq.console.inspector.metrics.time_series import (
     merge_series,
     read_period,
 )
-from django_rtq.console.inspector.metrics.totals import KINDS as TOTALS
-from django_rtq.console.inspector.metrics.totals import read_totals, totals_commands
 from django_rtq.console.inspector.queues import read_queue_details
 from django_rtq.console.merging import JOINED, LEAST, MOST, ONE, SUM, by, rows_by, sum_of_counts, total
 from django_rtq.core.broker.broker import Broker

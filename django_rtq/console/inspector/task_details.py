@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.jobs.dead_letters import GROUPED_AT_ONCE, DeadGroup, DeadLetters, read_groups
-from django_rtq.console.inspector.metrics.deploys import Deploy, deploy_commands, read_deploys
-from django_rtq.console.inspector.metrics.past_hours import PastHours, Replies
 from django_rtq.console.inspector.metrics.reader import (
     HOUR_MS,
     MAX_HOURS,
+    Deploy,
     TaskCounts,
     TaskMetrics,
     VersionRuns,
+    deploy_commands,
     merged_versions,
+    read_deploys,
 )
 from django_rtq.console.inspector.metrics.task_hours import TaskHours
 from django_rtq.console.inspector.queues import QueueReader, read_queue_details
-from django_rtq.console.merging import COUNTS, ONE, SUM, UNION, by, merge, rows_by
+from django_rtq.console.merging import ONE, SUM, UNION, by, merge, rows_by, sum_of_counts
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -36,6 +37,8 @@ MAX_KEPT = 8  # histories of tasks
 _HEAD_BYTES = 400  # read of a running job's record: enough for its header and the name of its task
 
 ByHours = Mapping[int, Mapping[bytes, int]]  # hour since 1970 -> kind -> number
+Replies = list[Sequence[Any]]  # those about a task in a queue, for each queue and name
+Ask = Callable[[Sequence[bytes]], tuple[Sequence[Any], Replies]]  # with what is known; returns other replies, and these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +90,6 @@ class TaskDetails:
     #: Every hour, the present one last.
     hours: list[TaskHour] = field(metadata=by(lambda lists: list(map(merge, zip(*lists, strict=False)))))
     total: TaskMetrics = field(metadata=ONE)  # of `hours` together
-    runs: Mapping[int, int] = field(metadata=COUNTS)  # bucket of the run time in seconds -> runs
-    waits: Mapping[int, int] = field(metadata=COUNTS)  # bucket of the wait in ms -> jobs
     queues: list[TaskInQueue] = field(metadata=rows_by("queue.name"))  # every queue
     deploys: list[Deploy]  # the newest first; none without RTQ["VERSION"]
     versions: list[VersionRuns] = field(metadata=by(merged_versions))  # the same
@@ -106,7 +107,8 @@ class TaskReader:
     def __init__(self, broker: Broker) -> None:
         self._queues, self._dead_letters = QueueReader(broker), DeadLetters(broker)
         self._broker, self._redis, self._keys = broker, broker.redis, broker.keys
-        self._histories = PastHours[ByHours](MAX_KEPT)
+        #: Name and hours of a task -> the queues and names that were asked for, their marks, and the hours before.
+        self._kept: dict[tuple[str, int], tuple[Sequence[Any], Sequence[bytes], ByHours]] = {}
         self._hours = TaskHours(broker)
 
     def get(self, name: str, hours: int = 24) -> TaskDetails:
@@ -131,13 +133,10 @@ class TaskReader:
             threes: Replies = [of_places[start : start + 3] for start in range(0, len(of_places), 3)]
             return [replies["time"][0], replies["deploys"], replies["queues"]], threes
 
-        ((seconds, _), deploys, of_queues), of_places, past = self._histories.read(
-            (name, hours), places, ask, lambda replies: _add_up({}, replies, is_past=True)
-        )
+        ((seconds, _), deploys, of_queues), of_places, past = self._read((name, hours), places, ask)
         now_ms = max((reply[0][1] for reply in of_places), default=int(seconds) * 1000)
         by_hour, present = _add_up(past, of_places, is_past=False), now_ms // HOUR_MS
         shown = range(present - hours, present + 1)
-        total = _total(by_hour, shown)
         of_names = [of_places[at : at + len(names)] for at in range(0, len(of_places), len(names))]
         in_queues: list[TaskInQueue] = []
         groups: list[tuple[str, DeadGroup]] = []
@@ -151,14 +150,33 @@ class TaskReader:
                 TaskHour(begins_at=clock_moment(hour * HOUR_MS), metrics=TaskCounts.of(by_hour.get(hour, {})).metrics())
                 for hour in shown
             ],
-            total=total.metrics(),
-            runs=total.runs,
-            waits=total.waits,
+            total=TaskCounts.of(sum_of_counts(by_hour.get(hour, {}) for hour in shown)).metrics(),
             queues=in_queues,
             deploys=read_deploys(deploys),
             versions=merged_versions(VersionRuns.read_all(history[2]) for history, *_ in of_places),
             groups=sorted(groups, key=lambda pair: pair[1].last_at, reverse=True),
         )
+
+    def _read(
+        self, key: tuple[str, int], places: Sequence[tuple[str, str]], ask: Ask
+    ) -> tuple[Sequence[Any], Replies, ByHours]:
+        """What ask() returns, and the counters of the hours that are over, which change no more and are slow to read.
+
+        Redis marks each reply, and leaves out these hours if it gets the mark back and it is still right: for an hour
+        at most. It is asked twice if only some of the marks are.
+        """
+        of_places, marks, past = self._kept.get(key, (None, (), {}))
+        unknown = [b""] * len(places)
+        known = marks if of_places == places else unknown
+        also, replies = ask(known)
+        if known is marks and _marks(replies) == marks:
+            return also, replies, past
+        if any(mark == before for mark, before in zip(_marks(replies), known, strict=True)):
+            also, replies = ask(unknown)
+        past = _add_up({}, replies, is_past=True)
+        others = [(other, kept) for other, kept in self._kept.items() if other != key]
+        self._kept = dict([*others, (key, (places, _marks(replies), past))][-MAX_KEPT:])
+        return also, replies, past
 
     def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
         """The metrics of all tasks by name, and the queues, which know what is paused: two round trips, or more."""
@@ -184,6 +202,10 @@ class TaskReader:
         ]
 
 
+def _marks(replies: Replies) -> Sequence[bytes]:
+    return [of_place[0][0] for of_place in replies]
+
+
 def _add_up(past: ByHours, replies: Replies, *, is_past: bool) -> ByHours:
     """The counters of all queues before the present hour, or of that, added to others."""
     by_hour = {hour: dict(numbers) for hour, numbers in past.items()}
@@ -195,14 +217,6 @@ def _add_up(past: ByHours, replies: Replies, *, is_past: bool) -> ByHours:
                 for kind, number in zip(words[::2], map(int, words[1::2]), strict=True):
                     counts[kind] = counts.get(kind, 0) + number
     return by_hour
-
-
-def _total(by_hour: ByHours, hours: range) -> TaskCounts:
-    counts: dict[bytes, int] = {}
-    for hour in hours:
-        for kind, number in by_hour.get(hour, {}).items():
-            counts[kind] = counts.get(kind, 0) + number
-    return TaskCounts.of(counts)
 
 
 def _read_jobs(

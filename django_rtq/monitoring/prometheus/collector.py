@@ -11,12 +11,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from django_rtq.console.incidents import Incident
+from django_rtq.console.incidents import Incident, read_incidents
 from django_rtq.console.inspector.details import WorkerDetails
+from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.metrics.reader import TaskCounts, Totals
+from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.merging import merge
 from django_rtq.core.broker.histogram import upper_bound
 from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_place, view_backend
 from django_rtq.exceptions import BrokerError
-from django_rtq.monitoring.prometheus.snapshot import QueueNumbers, Snapshot, read_snapshot
 
 STATES = ("queued", "scheduled", "retrying", "running", "dead")
 # Counter in Redis -> name of the metric without _total, and help text.
@@ -66,8 +69,7 @@ class RTQCollector(Collector):
         if not place_of(self._backend) and shard_numbers():
             return _metrics_of_shards()
         with view_backend(self._backend):
-            snapshot = read_snapshot()
-        return metrics_of(snapshot)
+            return _read()
 
 
 def _metrics_of_shards() -> Iterator[Metric]:
@@ -79,7 +81,7 @@ def _metrics_of_shards() -> Iterator[Metric]:
         label = {"shard": str(number)}
         try:
             with view_backend(shard_place(number)):
-                metrics = list(metrics_of(read_snapshot()))
+                metrics = list(_read())
         except BrokerError as error:
             last = error
             up.add_metric([str(number)], 0)
@@ -93,18 +95,28 @@ def _metrics_of_shards() -> Iterator[Metric]:
     return iter([*merged.values(), up])
 
 
-def metrics_of(snapshot: Snapshot) -> Iterator[Metric]:
-    """The metrics of a snapshot."""
-    yield from _queue_gauges(snapshot)
-    yield from _queue_counters(snapshot.queues)
-    yield from _task_counters(snapshot.queues)
-    yield from _histograms(snapshot.queues)
-    yield from _worker_gauges(snapshot.workers)
-    yield from _workflow_gauges(snapshot)
-    yield _incident_gauge(snapshot.incidents)
+def _read() -> Iterator[Metric]:
+    """Reads all queues and workers, and finds what is wrong. Raises BrokerError.
+
+    It adds past counters to the totals in Redis, so that later scrapes, also of other processes, go on from there.
+    """
+    overview = get_inspector().overview.read(with_totals=True)
+    return metrics_of(overview, read_incidents(overview))
 
 
-def _queue_gauges(snapshot: Snapshot) -> Iterator[Metric]:
+def metrics_of(overview: Overview, incidents: Iterable[Incident]) -> Iterator[Metric]:
+    """The metrics of what was read."""
+    totals = {row.details.name: Totals.read(row.totals) for row in overview.queues}
+    yield from _queue_gauges(overview)
+    yield from _queue_counters(totals)
+    yield from _task_counters(totals)
+    yield from _histograms(totals)
+    yield from _worker_gauges(overview.workers)
+    yield from _workflow_gauges(overview)
+    yield _incident_gauge(incidents)
+
+
+def _queue_gauges(overview: Overview) -> Iterator[Metric]:
     jobs = GaugeMetricFamily("rtq_jobs", "Jobs in the queue now, by state.", labels=["queue", "state"])
     oldest = _gauge("rtq_queue_oldest_job_age_seconds", "For how long the oldest job waits that might start; 0: none.")
     clients = _gauge("rtq_queue_waiting_clients", "Clients with queued jobs, counted once for each priority.")
@@ -113,55 +125,53 @@ def _queue_gauges(snapshot: Snapshot) -> Iterator[Metric]:
         "rtq_queue_slots", "Jobs that the working workers of the queue can run at once. They may serve others, too."
     )
     idle = _gauge("rtq_queue_scheduler_idle_seconds", "Seconds since a scheduler looked for due jobs of the queue.")
-    for queue in snapshot.queues:
-        details = queue.details
+    for details in (row.details for row in overview.queues):
         label = [details.name]
         for state in STATES:
             jobs.add_metric([details.name, state], getattr(details, state))
         oldest.add_metric(label, details.oldest_seconds or 0)
         clients.add_metric(label, details.clients)
         paused.add_metric(label, details.paused)
-        serving = [worker for worker in snapshot.workers if details.name in worker.queues]
+        serving = [worker for worker in overview.workers if details.name in worker.queues]
         slots.add_metric(label, sum(worker.slots for worker in serving if not worker.is_lost and not worker.is_quiet))
         if details.scheduler_seconds is not None:
             idle.add_metric(label, details.scheduler_seconds)
     yield from (jobs, oldest, clients, paused, slots, idle)
 
 
-def _queue_counters(queues: Sequence[QueueNumbers]) -> Iterator[Metric]:
+def _queue_counters(totals: Mapping[str, Totals]) -> Iterator[Metric]:
     for counter, (name, text) in QUEUE_COUNTERS.items():
         metric = CounterMetricFamily(name, text, labels=["queue"])
-        for queue in queues:
-            metric.add_metric([queue.details.name], queue.counters.get(counter, 0))
+        for queue, of_queue in totals.items():
+            metric.add_metric([queue], of_queue.counters.get(counter, 0))
         yield metric
 
 
-def _task_counters(queues: Sequence[QueueNumbers]) -> Iterator[Metric]:
+def _task_counters(totals: Mapping[str, Totals]) -> Iterator[Metric]:
     for counter, (name, text) in TASK_COUNTERS.items():
         metric = CounterMetricFamily(name, text, labels=["queue", "task"])
-        for queue in queues:
-            for task, numbers in sorted(queue.tasks.items()):
-                metric.add_metric([queue.details.name, task], numbers.outcomes.get(counter, 0))
+        for queue, of_queue in totals.items():
+            for task, counts in sorted(of_queue.tasks.items()):
+                metric.add_metric([queue, task], counts.outcomes.get(counter, 0))
         yield metric
 
 
-def _histograms(queues: Sequence[QueueNumbers]) -> Iterator[Metric]:
+def _histograms(totals: Mapping[str, Totals]) -> Iterator[Metric]:
     """Runs by task and waits by queue. By both they would be most of the text of a scrape."""
     run = HistogramMetricFamily("rtq_task_run_seconds", "How long runs took.", labels=["task"])
     text = "How long jobs that succeeded had waited for their first run."
     wait = HistogramMetricFamily("rtq_queue_wait_seconds", text, labels=["queue"])
-    runs: dict[str, tuple[Counter[int], list[int]]] = {}  # task -> buckets, and µs in all queues
-    for queue in queues:
-        waits: Counter[int] = Counter()
-        for task, numbers in queue.tasks.items():
-            waits.update(numbers.waits)
-            buckets, us = runs.setdefault(task, (Counter(), []))
-            buckets.update(numbers.runs)
-            us.append(numbers.outcomes.get("run_us", 0))
-        ms = sum(numbers.outcomes.get("wait_ms", 0) for numbers in queue.tasks.values())
-        wait.add_metric([queue.details.name], _buckets(waits, WAIT_BOUNDS_MS, WAIT_LABELS), ms / 1000)
-    for task, (buckets, us) in sorted(runs.items()):
-        run.add_metric([task], _buckets(buckets, RUN_BOUNDS, RUN_LABELS), sum(us) / 1_000_000)
+    by_task: dict[str, list[TaskCounts]] = {}
+    for queue, of_queue in totals.items():
+        counts = merge([TaskCounts(), *of_queue.tasks.values()])
+        ms = counts.outcomes.get("wait_ms", 0)
+        wait.add_metric([queue], _buckets(counts.waits, WAIT_BOUNDS_MS, WAIT_LABELS), ms / 1000)
+        for task, of_task in of_queue.tasks.items():
+            by_task.setdefault(task, []).append(of_task)
+    for task, every in sorted(by_task.items()):
+        counts = merge(every)
+        us = counts.outcomes.get("run_us", 0)
+        run.add_metric([task], _buckets(counts.runs, RUN_BOUNDS, RUN_LABELS), us / 1_000_000)
     yield from (run, wait)
 
 
@@ -198,12 +208,13 @@ def _worker_gauges(workers: Iterable[WorkerDetails]) -> Iterator[Metric]:
     yield from (count, slots, busy, memory)
 
 
-def _workflow_gauges(snapshot: Snapshot) -> Iterator[Metric]:
+def _workflow_gauges(overview: Overview) -> Iterator[Metric]:
     count = GaugeMetricFamily("rtq_workflows", "Workflows that are kept, by state.", labels=["state"])
-    for state, number in snapshot.workflows.items():
+    for state, number in overview.workflows.counts.items():
         count.add_metric([state], number)
     text = "For how long the workflow is blocked that has been so longest; 0: none."
-    yield from (count, GaugeMetricFamily("rtq_workflows_blocked_age_seconds", text, value=snapshot.blocked_seconds))
+    longest = max(((overview.now - flow.since).total_seconds() for flow in overview.workflows.blocked), default=0.0)
+    yield from (count, GaugeMetricFamily("rtq_workflows_blocked_age_seconds", text, value=longest))
 
 
 def _incident_gauge(incidents: Iterable[Incident]) -> Metric:

@@ -1,4 +1,4 @@
-"""Metrics of tasks: counters that workers add up and write once a second.
+"""Metrics of tasks and deploys: counters that workers add up and write once a second.
 
 They are approximate: what a killed worker had not written yet is missing. The runs that were interrupted are counted as
 failed when its jobs are reclaimed.
@@ -16,12 +16,18 @@ from operator import attrgetter
 from typing import Any
 
 from django_rtq.console.merging import COUNTS, LEAST, ONE, SUM, merge_by
+from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.histogram import percentile
+from django_rtq.core.broker.keys import QueueKeys
+from django_rtq.core.broker.redis.client import as_dict
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
 HOUR_MS = 3_600_000
 MAX_HOURS = 48  # before the present one
 MAX_NAMES = 50_000  # of counters that are remembered, in some MB
+TOTALS = ("update", "this_hour", "next_hour", "totals")  # the kinds of totals_commands()
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 
 
@@ -132,9 +138,9 @@ def read_counter_name(name: bytes) -> tuple[str, str, int | None]:
 class TaskCounts:
     """Sums of a task's counters."""
 
-    outcomes: dict[str, int] = field(default_factory=dict)  # done, failed, …, run_us, wait_ms
-    runs: dict[int, int] = field(default_factory=dict)  # bucket of the run time in seconds -> runs
-    waits: dict[int, int] = field(default_factory=dict)  # bucket of the wait in ms -> jobs
+    outcomes: dict[str, int] = field(default_factory=dict, metadata=COUNTS)  # done, failed, …, run_us, wait_ms
+    runs: dict[int, int] = field(default_factory=dict, metadata=COUNTS)  # bucket of the run time in seconds -> runs
+    waits: dict[int, int] = field(default_factory=dict, metadata=COUNTS)  # bucket of the wait in ms -> jobs
 
     @classmethod
     def of(cls, numbers: Mapping[bytes, int]) -> TaskCounts:
@@ -165,3 +171,64 @@ class TaskCounts:
 
 def _seconds(ms: float | None) -> float | None:
     return None if ms is None else ms / 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deploy:
+    """A version of the project, from when on it was the latest that workers ran. See RTQ["VERSION"]."""
+
+    at: datetime  # by the clock of Redis
+    version: str
+
+
+def deploy_commands(broker: Broker) -> list[Command]:
+    """The command for read_deploys(); none without RTQ["VERSION"]."""
+    return [("LRANGE", broker.keys.of(broker.config.default_queue).deploys, 0, -1)] if broker.config.version else []
+
+
+def read_deploys(replies: Sequence[Any]) -> list[Deploy]:
+    """The deploys in the replies to deploy_commands(), the newest first: those of the last 31 days, 50 at most."""
+    pairs = [entry.decode(errors="replace").partition(" ") for reply in replies for entry in reply]
+    return [Deploy(at=clock_moment(int(at_ms)), version=version) for at_ms, _, version in pairs]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Sums of a queue since the first scrape."""
+
+    counters: Mapping[str, int]  # enqueued, succeeded, …
+    tasks: Mapping[str, TaskCounts]
+
+    @classmethod
+    def read(cls, lists: Iterable[Any]) -> Totals:
+        """From what read_totals() returns."""
+        tasks: dict[str, TaskCounts] = {}
+        for counters in lists:
+            add_counters(tasks, counters)
+        of_queue = tasks.pop("", TaskCounts()).outcomes
+        return cls(
+            counters={name: n for name, n in of_queue.items() if name not in ("minute", "hour")},  # these are times
+            tasks=tasks,
+        )
+
+
+def totals_commands(keys: QueueKeys, hour: int) -> tuple[Command, ...]:
+    """The commands that bring the totals of a queue up to date, and then read them and what is not in them.
+
+    While a clock that was put back catches up, the present counters may be those of the hour behind `hour`. Reading
+    very many counters takes several times as long in a script.
+    """
+    hours: list[Command] = [("HGETALL", keys.tasks + b"%d" % each) for each in (hour, hour + 1)]
+    return SCRIPTS["update_totals"].call(keys, ()), *hours, ("HGETALL", keys.totals)
+
+
+def read_totals(hour: int, replies: Sequence[Any]) -> list[Any]:
+    """Lists of counters that together are the sums, from the replies to totals_commands().
+
+    The totals say themselves which minutes and hours are in them: others may have added some between two commands. A
+    present minute or hour counts only if all before it are added, so that no sum goes back.
+    """
+    (minute, of_minute), this_hour, next_hour, totals = replies
+    first_left = as_dict(totals)  # empty if the queue was forgotten meanwhile
+    present = [(b"minute", minute, of_minute), (b"hour", hour, this_hour), (b"hour", hour + 1, next_hour)]
+    return [totals, *(counters for name, at, counters in present if first_left.get(name) == b"%d" % at)]
