@@ -101,3 +101,8 @@ _UNITS: tuple[tuple[float, float, Callable[[], str]], ...] = (
     (7200, 60, lambda: _("%(number)s min")),
     (172_800, 3600, lambda: _("%(number)s h")),
 )
+
+
+def short_name(name: str) -> str:
+    """The last part of a dotted name, truncated."""
+    return name.rpartition(".")[2][:80]

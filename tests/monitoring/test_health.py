@@ -11,7 +11,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.monitoring import health
 from django_rtq.monitoring.health import health_view
 from tests.console.incidents.conftest import declared  # noqa: F401
-from tests.support.jobs import QUEUE, dead_job, queued_job
+from tests.support.jobs import dead_job, queued_job
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import PATIENCE
 
@@ -42,18 +42,6 @@ def test_nothing_is_wrong(redis, client):
 
     assert (response.status_code, response.json()) == (200, {"status": "ok", "incidents": []})
     assert response["Cache-Control"] == "no-store"
-
-
-def test_warnings_are_200(redis, broker, client, inspector):
-    broker.sign_on([QUEUE], "w1")
-    redis.sadd("rtq:queues", QUEUE)
-    inspector.pause(QUEUE)
-
-    response = client.get("/health/rtq/")
-
-    assert response.status_code == 200
-    assert response.json()["status"] == "warning"
-    assert {"kind": "queue_paused", "severity": "warning", "count": 1} in response.json()["incidents"]
 
 
 def test_what_is_critical_is_503_and_nothing_is_said_of_jobs(broker, client):

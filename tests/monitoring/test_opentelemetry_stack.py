@@ -23,8 +23,6 @@ from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.monitoring.opentelemetry import instrument_redis
 from django_rtq.testing import drain
 from tests.app import tasks
-from tests.support.line_files import json_lines
-from tests.support.waiting import wait_until
 
 MIDDLEWARE = ["django_rtq.monitoring.opentelemetry.OpenTelemetryMiddleware"]
 
@@ -151,19 +149,3 @@ def test_a_coroutine_is_one_trace_too(instrumented):
     async_to_sync(call)()
     spans = instrumented()
     assert parents(spans, one(spans, "EVALSHA enqueue")) == ["enqueue default", "request"]
-
-
-def test_a_real_worker_goes_on_with_the_trace_of_the_request(instrumented, rtq_worker, tmp_path):
-    file = tmp_path / "spans"
-    Client().get("/note/")
-    server = one(instrumented(), "GET note/")
-    rtq_worker(
-        "--burst", is_ready=False,
-        environment={"DJANGO_SETTINGS_MODULE": "tests.app.otel_settings", "RTQ_TEST_SPANS": str(file)},
-    )  # fmt: skip
-
-    wait_until(lambda: json_lines(file))
-    (run,) = json_lines(file)
-    assert run["name"] == "process default"
-    assert int(run["context"]["trace_id"], 16) == server.context.trace_id
-    assert int(run["parent_id"], 16) == one(instrumented(), "enqueue default").context.span_id

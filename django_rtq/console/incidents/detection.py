@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
-from django_rtq.console.incident_options import incident_options
+from django_rtq.console.incident_options import KINDS, incident_options
 from django_rtq.console.incidents import queues, schedules, server, workers
 from django_rtq.console.incidents.incident import DETECTORS, Incident, Seen, Severity
 from django_rtq.console.inspector.inspector import get_inspector
@@ -30,8 +30,7 @@ def read_incidents(overview: Overview | None = None, *, oldest_seconds: float | 
 
 def find_incidents(seen: Seen) -> list[Incident]:
     """All incidents, the worst first."""
-    kinds = DETECTORS.values()
-    return reported(chain.from_iterable(islice(kind.find(seen), MAX_OF_DETECTOR) for kind in kinds))
+    return reported(chain.from_iterable(islice(DETECTORS[kind].find(seen), MAX_OF_DETECTOR) for kind in KINDS))
 
 
 def host_incidents(overview: Overview, host: str) -> list[Incident]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from typing import Any
 
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
-from django_rtq.console.formatting import format_duration, format_number
+from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number, short_name
+from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.merging import EVERY, FIRST, LEAST, by
 from django_rtq.console.schedule_status import KnownSchedules
@@ -97,34 +98,37 @@ class Incident:
     @property
     def text(self) -> str:
         """What is wrong, in the active language. May contain any character: it has names and messages of errors."""
-        return self.where_text + self._sentences(self.values)
+        before, text = self._sentences()
+        return _after(self.where_text, _after(before, text))
+
+    @property
+    def short_text(self) -> str:
+        """The same without what comes before a colon: the shards, and the subject."""
+        before, text = self._sentences()
+        return text[:1].upper() + text[1:] if before else text
+
+    @property
+    def subject(self) -> str:
+        """What it is about, as "Queue mail"; "": nothing but the whole."""
+        return str(DETECTORS[self.kind].of.text) % self.values
 
     @property
     def where_text(self) -> str:
         """The shards, if several were asked."""
-        where = ngettext("Shard %(numbers)s: ", "Shards %(numbers)s: ", len(self.shards))
+        where = ngettext("Shard %(numbers)s", "Shards %(numbers)s", len(self.shards))
         return where % {"numbers": ", ".join(map(str, self.shards))} if self.shards else ""
 
-    def subject_and_text(self) -> tuple[str, str]:
-        """What the text begins with, as "Queue mail", or ""; and the text, without that if a colon follows it."""
-        values = {name: f"\0{value}\0" if name in _NAMES else value for name, value in self.values.items()}
-        marked = self._sentences(values)
-        found = _BEGINNING.match(marked)
-        subject, text = found[1] if found else "", marked
-        if found and found[2]:
-            text = marked[found.end() :]
-            text = text[:1].upper() + text[1:]
-        return subject.replace("\0", ""), text.replace("\0", "")
-
-    def _sentences(self, values: Mapping[str, Any]) -> str:
-        shown: dict[str, Any] = {"number": values.get("count", 1)}
-        for name, value in values.items():
+    def _sentences(self) -> tuple[str, str]:
+        """The subject, or "" if the sentences name it; and these."""
+        shown: dict[str, Any] = {"number": self.values.get("count", 1), "subject": "\0"}
+        for name, value in self.values.items():
             if isinstance(value, str):
                 shown[name] = value
             else:
                 shown[name] = format_duration(value) if name == "duration" else format_number(value)
         kind = DETECTORS[self.kind]
-        return " ".join(str(each % shown) for each in (kind.text, *(kind.also[name] for name in self.also)))
+        text = " ".join(str(each % shown) for each in (kind.text, *(kind.also[name] for name in self.also)))
+        return ("" if "\0" in text else self.subject), text.replace("\0", self.subject)
 
     def since_text(self, now: datetime) -> str:
         """Since when, in the active language and the current time zone; "" if that is unknown."""
@@ -172,9 +176,13 @@ class Incident:
 
 
 _SUBJECT = ("queue", "task", "client", "host", "workflow", "shard", "error_class", "job_id", "command")
-_NAMES = ("name", "host", "client", "task", "shard")  # the values that name a subject
-_BEGINNING = re.compile(r"([^\0:\uff1a]{0,20}\0[^\0]*\0)([:\uff1a]\s*)?")
 _STORED = ("kind", "severity", "since", "began_earlier", *_SUBJECT, "values", "also")
+_FIELDS = {each.name for each in fields(Incident)}
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s")
+
+
+def _after(what: str, text: str) -> str:
+    return _("%(what)s: %(text)s") % {"what": what, "text": text} if what else text
 
 
 def worst_of(incidents: Sequence[Incident]) -> str:
@@ -192,36 +200,99 @@ class Seen:
     oldest_seconds: float | None = None  # that a job may wait; None: what the settings say
     host: str = ""  # only the workers of this host are of interest
 
+    @property
+    def queues(self) -> list[QueueDetails]:
+        """The details of all queues."""
+        return [row.details for row in self.overview.queues]
+
+    def ago(self, seconds: float | None) -> datetime | None:
+        """The moment so many seconds before the server's time; None if these are unknown."""
+        return self.overview.ago(seconds)
+
 
 Find = Callable[[Seen], Iterator[Incident]]
-DETECTORS: dict[str, detector] = {}  # by kind
+Texts = Mapping[str, Any]  # lazy ones, by name
+DETECTORS: dict[str, Detector] = {}  # by kind
 
 
-class detector:
-    """Declares a kind of incident, which is named as the function that finds it.
+@dataclass(slots=True)
+class Detector:
+    """A kind of incident, which is named as the function that finds it."""
 
-    It says how bad it is (usually), its sentence (a lazy text, which may name the queue and the host), what a person
-    can do, and further sentences, which some incidents of the kind have.
-    """
+    of: Subject
+    title: Any  # the kind, for people
+    text: Any
+    actions: tuple[Action, ...]
+    also: Texts  # further sentences, which some incidents of the kind have
+    severities: tuple[Severity, ...]  # the usual one, and what it may be else
+    kind: str = ""
+    find: Find = field(init=False)
 
-    find: Find
-
-    def __init__(
-        self, severity: Severity, text: Any, *actions: Action, also: Mapping[str, Any] | None = None, worst: str = ""
-    ) -> None:
-        self.severities = (severity, *([Severity(worst)] if worst else []))
-        self.text, self.actions, self.also, self.kind = text, actions, also or {}, ""
-
-    def __call__(self, find: Find) -> detector:
+    def __call__(self, find: Find) -> Detector:
         return self.named(find.__name__, find)
 
-    def named(self, kind: str, find: Find) -> detector:
+    def named(self, kind: str, find: Find) -> Detector:
         """Declare it under another name than that of the function."""
         self.kind, self.find, DETECTORS[kind] = kind, find, self
         return self
 
-    def incident(self, *, queue: str = "", host: str = "", **fields: Any) -> Incident:
-        """One of this kind."""
-        names = {name: text for name, text in (("name", queue), ("host", host)) if text}
-        fields = {"severity": self.severities[0], "actions": self.actions, "queue": queue, "host": host, **fields}
-        return Incident(**{**fields, "kind": self.kind, "values": {**names, **fields.get("values", {})}})
+    def incident(self, *, also: Collection[str] | None = None, **facts: Any) -> Incident:
+        """One of this kind. `facts`: its fields, and values for the text, those that are known.
+
+        `also`: of these further sentences it has those whose values are known; by default of all.
+        """
+        names = {name: facts[name] for name in ("host", "task", "client") if facts.get(name) is not None}
+        values = {
+            "name": facts.get("queue"),
+            "shard": facts.get("shard"),
+            **{
+                name: (short_name(text) if name == "task" else text[:80]) or EMPTY_VALUE for name, text in names.items()
+            },
+            **{name: value for name, value in facts.items() if name not in _FIELDS},
+            **facts.get("values", {}),
+        }
+        values = {name: value for name, value in values.items() if value is not None}
+        known = {name for name, value in values.items() if value != ""}
+        more = [name for name in (self.also if also is None else also) if _needs(self.also[name]) <= known]
+        chosen = {"severity": self.severities[0], "actions": self.actions, **facts, "kind": self.kind, "values": values}
+        return Incident(**{name: chosen[name] for name in chosen.keys() & _FIELDS}, also=tuple(more))
+
+
+def _needs(text: Any) -> set[str]:
+    """The names of the values that a text has."""
+    return {*_PLACEHOLDER.findall(str(text))}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What incidents are about. Declares kinds of them, each by the function that finds it.
+
+    A kind has a name and a sentence for people, which are lazy texts. The sentence names the subject as `%(subject)s`,
+    or else the subject and a colon are put before it.
+    """
+
+    text: Any = ""
+
+    def _declare(
+        self, severity: Severity, title: Any, text: Any, *actions: Action, also: Texts | None = None, worst: str = ""
+    ) -> Detector:
+        severities = (severity, *([Severity(worst)] if worst else []))
+        return Detector(self, title, text, actions, also or {}, severities)
+
+    def critical(self, title: Any, text: Any, *actions: Action, **more: Any) -> Detector:
+        """A kind that is critical."""
+        return self._declare(Severity.CRITICAL, title, text, *actions, **more)
+
+    def warning(self, title: Any, text: Any, *actions: Action, **more: Any) -> Detector:
+        """A kind that is a warning; some of its incidents are as bad as `worst`."""
+        return self._declare(Severity.WARNING, title, text, *actions, **more)
+
+    def info(self, title: Any, text: Any, *actions: Action, **more: Any) -> Detector:
+        """A kind that somebody wants so."""
+        return self._declare(Severity.INFO, title, text, *actions, **more)
+
+
+SYSTEM, TASK = Subject(), Subject("%(task)s")
+QUEUE, HOST = Subject(gettext_lazy("Queue %(name)s")), Subject(gettext_lazy("Host %(host)s"))
+CLIENT, WORKFLOW = Subject(gettext_lazy("Client %(client)s")), Subject(gettext_lazy("Workflow %(name)s"))
+SHARD = Subject(gettext_lazy("Shard %(shard)s"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from shlex import quote
 from typing import Any
@@ -10,10 +10,19 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
-from django_rtq.console.formatting import format_number
+from django_rtq.console.formatting import format_number, short_name
 from django_rtq.console.incident_options import incident_options
-from django_rtq.console.incidents.incident import Action, Incident, Seen, Severity, detector
-from django_rtq.console.incidents.workers import short_name
+from django_rtq.console.incidents.incident import (
+    CLIENT,
+    QUEUE,
+    TASK,
+    WORKFLOW,
+    Action,
+    Detector,
+    Incident,
+    Seen,
+    Severity,
+)
 from django_rtq.console.inspector.details import ClientPause, QueueDetails
 from django_rtq.console.inspector.metrics.reader import TaskMetrics
 from django_rtq.console.inspector.metrics.task_failures import LATELY, LEAST_IN_A_ROW, Runs, TaskFailures
@@ -39,9 +48,9 @@ MAX_MESSAGE = 160  # characters of an error message
 PAUSED_BY = {"paused_by": _("Paused by %(user)s.")}
 
 
-@detector(
-    Severity.WARNING,
-    _("%(task)s in queue %(name)s is failing: %(failed)s of its last %(runs)s runs."),
+@TASK.warning(
+    _("Task failing"),
+    _("%(subject)s in queue %(name)s is failing: %(failed)s of its last %(runs)s runs."),
     Action.SHOW_RETRYING,
     also={
         "new_version": _("It began after the start of version %(version)s."),
@@ -104,8 +113,6 @@ def _failing(overview: Overview, row: QueueRow, task: str, runs: Runs) -> Incide
     is_dead = newest is not None and newest is row.newest_dead
     error_class, error = _error_of(newest)
     since, began_earlier = _fails_since(row, task)
-    version = None if began_earlier else version_before(overview, since)
-    values = {"task": short_name(task), "failed": runs.failed, "runs": runs.runs, "version": version, **error}
     return task_failing.incident(
         severity=Severity.CRITICAL if runs.rate >= VERY_HIGH_RATE else Severity.WARNING,
         since=since,
@@ -113,9 +120,11 @@ def _failing(overview: Overview, row: QueueRow, task: str, runs: Runs) -> Incide
         queue=row.details.name,
         task=task,
         error_class=error_class,
-        values={name: value for name, value in values.items() if value is not None},
-        also=tuple(name for name, holds in (("new_version", version), ("newest_error", error)) if holds),
         actions=(Action.SHOW_DEAD, Action.REQUEUE) if is_dead else task_failing.actions,
+        failed=runs.failed,
+        runs=runs.runs,
+        version=None if began_earlier else version_before(overview, since),
+        error=error,
     )
 
 
@@ -140,10 +149,10 @@ def version_before(overview: Overview, since: datetime | None) -> str | None:
     return next((deploy.version for deploy in overview.deploys if earliest <= deploy.at < latest), None)
 
 
-@detector(
-    Severity.WARNING,
+@TASK.warning(
+    _("Version fails more"),
     _(
-        "%(task)s in queue %(name)s fails more often since a deploy. %(version)s: %(share)s %%, %(before)s: "
+        "%(subject)s in queue %(name)s fails more often since a deploy. %(version)s: %(share)s %%, %(before)s: "
         "%(share_before)s %%."
     ),
     Action.SHOW_RETRYING,
@@ -159,20 +168,22 @@ def version_fails_more(seen: Seen) -> Iterator[Incident]:
             if not is_worse or runs.is_worse(failures.lately(seen.overview.now, LATELY)):
                 continue
             if not failing_runs(seen.overview.now, row, task, failures).runs:  # that is told alone
-                shares = {"share": 100 * runs.rate, "share_before": 100 * than.rate}
                 yield version_fails_more.incident(
                     since=seen.overview.deploys[0].at,
                     queue=row.details.name,
                     task=task,
-                    values={"task": short_name(task), "version": version, "before": before, **shares},
+                    version=version,
+                    before=before,
+                    share=100 * runs.rate,
+                    share_before=100 * than.rate,
                 )
 
 
-@detector(
-    Severity.WARNING,
+@QUEUE.warning(
+    _("Dead letters"),
     ngettext_lazy(
-        "Queue %(name)s: %(count)s job died in the last hour. Dead letters now: %(dead)s.",
-        "Queue %(name)s: %(count)s jobs died in the last hour. Dead letters now: %(dead)s.",
+        "%(count)s job died in the last hour. Dead letters now: %(dead)s.",
+        "%(count)s jobs died in the last hour. Dead letters now: %(dead)s.",
         "number",
     ),
     Action.SHOW_DEAD,
@@ -185,14 +196,14 @@ def dead_letters(seen: Seen) -> Iterator[Incident]:
     died = [(row, in_an_hour(row.series, "dead")) for row in seen.overview.queues if row.details.dead]
     for row, count in sorted((pair for pair in died if pair[1] >= least), key=lambda pair: -pair[1]):
         since, began_earlier = streak(row.series, row.series.of("dead"))
-        error = _error_of(row.newest_dead)[1]
-        task = {"task": short_name(row.newest_dead.task)} if row.newest_dead is not None else {}
         yield dead_letters.incident(
             since=since,
             began_earlier=began_earlier,
             queue=row.details.name,
-            values={"count": count, "dead": row.details.dead, **task, **error},
-            also=("newest_failure",) if error and task else (),
+            count=count,
+            dead=row.details.dead,
+            error=_error_of(row.newest_dead)[1],
+            values={"task": short_name(row.newest_dead.task)} if row.newest_dead is not None else {},
         )
 
 
@@ -203,9 +214,9 @@ WAITS = {
 }
 
 
-@detector(
-    Severity.WARNING,
-    _("Queue %(name)s: the oldest job has been waiting for %(duration)s."),
+@QUEUE.warning(
+    _("Long wait"),
+    _("the oldest job has been waiting for %(duration)s."),
     Action.SHOW_QUEUE,
     also=WAITS,
 )
@@ -214,9 +225,9 @@ def long_wait(seen: Seen) -> Iterator[Incident]:
     yield from _waits(seen, long_wait, is_late=True)
 
 
-@detector(
-    Severity.WARNING,
-    _("Queue %(name)s: its oldest job has been waiting for %(duration)s, and waits are growing."),
+@QUEUE.warning(
+    _("Falling behind"),
+    _("its oldest job has been waiting for %(duration)s, and waits are growing."),
     Action.SHOW_QUEUE,
     also={"behind": _("It is falling behind: its workers do less than comes."), **WAITS},
 )
@@ -225,7 +236,7 @@ def falling_behind(seen: Seen) -> Iterator[Incident]:
     yield from _waits(seen, falling_behind, is_late=False)
 
 
-def _waits(seen: Seen, kind: detector, *, is_late: bool) -> Iterator[Incident]:
+def _waits(seen: Seen, kind: Detector, *, is_late: bool) -> Iterator[Incident]:
     """Queues with jobs that might start, the longest wait first. Without workers, or quiet ones: that is told alone."""
     overview, most = seen.overview, seen.oldest_seconds or incident_options().oldest_seconds
     idle = {*unserved([row.details.name for row in overview.queues], overview.workers), *quiet_queues(overview.workers)}
@@ -234,23 +245,20 @@ def _waits(seen: Seen, kind: detector, *, is_late: bool) -> Iterator[Incident]:
         if seconds is None or queue.paused or queue.name in idle or is_late is not (seconds > most):
             continue
         if is_late or is_falling_behind(row):
+            holds = [name for name in ("at_limit", "at_rate") if getattr(queue, f"is_{name}")]
             yield kind.incident(
-                since=overview.ago(seconds),
+                since=seen.ago(seconds),
                 queue=queue.name,
-                values={"duration": seconds, "waiting": queue.queued, "clients": queue.clients},
-                also=(*(_holds(queue) or ([] if is_late else ["behind"])), "jobs_waiting"),
+                duration=seconds,
+                waiting=queue.queued,
+                clients=queue.clients,
+                also=(*(holds or ([] if is_late else ["behind"])), "jobs_waiting"),
             )
 
 
-def _holds(queue: QueueDetails) -> list[str]:
-    """The sentences that say why a queue starts no job now."""
-    holds = {"at_limit": queue.is_at_limit, "at_rate": queue.is_at_rate}
-    return [name for name, is_held in holds.items() if is_held]
-
-
-@detector(
-    Severity.WARNING,
-    _("Queue %(name)s: jobs wait that no worker may start."),
+@QUEUE.warning(
+    _("Limit zero"),
+    _("jobs wait that no worker may start."),
     Action.SHOW_QUEUE,
     also={
         "zero_of_queue": _("The limit max_running of the queue is 0."),
@@ -267,7 +275,7 @@ def _holds(queue: QueueDetails) -> list[str]:
 )
 def limit_zero(seen: Seen) -> Iterator[Incident]:
     """Limits of 0 running jobs for which jobs wait: nothing but another limit lets them start."""
-    for queue in (row.details for row in seen.overview.queues):
+    for queue in seen.queues:
         stopped = sum(zero.lanes for zero in queue.zero_limits if zero.field != "queue")
         for zero in queue.zero_limits:
             kind, is_client, client = zero.field.partition(":")
@@ -278,18 +286,18 @@ def limit_zero(seen: Seen) -> Iterator[Incident]:
                 severity=Severity.CRITICAL if is_critical else Severity.WARNING,
                 queue=queue.name,
                 client=client if is_client else None,
-                values={"client": _client_name(client), "count": zero.lanes},
+                count=zero.lanes,
                 also=(f"zero_of_{kind}", "set_at_run_time" if zero.is_set_here else "set_in_settings"),
                 actions=(Action.SHOW_CLIENT,) if is_client else limit_zero.actions,
                 command=command if zero.is_set_here else "",
             )
 
 
-@detector(
-    Severity.WARNING,
+@QUEUE.warning(
+    _("Busy client"),
     _(
-        "Queue %(name)s: client %(client)s took %(share)s %% of the work of the last hour, and others wait. The oldest "
-        "job has been waiting for %(duration)s."
+        "client %(client)s took %(share)s %% of the work of the last hour, and others wait. The oldest job has been "
+        "waiting for %(duration)s."
     ),
     Action.SHOW_CLIENT,
 )
@@ -300,81 +308,81 @@ def busy_client(seen: Seen) -> Iterator[Incident]:
         busiest = row.busiest
         if busiest is not None and busiest.share >= most and busiest.others_wait_seconds >= GROWING_SECONDS:
             share, waits = round(100 * busiest.share), busiest.others_wait_seconds
-            values = {"client": _client_name(busiest.client), "share": share, "duration": waits}
-            yield busy_client.incident(queue=row.details.name, client=busiest.client, values=values)
+            yield busy_client.incident(queue=row.details.name, client=busiest.client, share=share, duration=waits)
 
 
-@detector(
-    Severity.CRITICAL,
+@QUEUE.critical(
+    _("No scheduler"),
     _(
-        "Queue %(name)s: no scheduler is running, so its scheduled jobs and retries do not start. Were all workers "
-        "started with --no-scheduler?"
+        "no scheduler is running, so its scheduled jobs and retries do not start. Were all workers started with "
+        "--no-scheduler?"
     ),
     Action.SHOW_WORKERS,
 )
 def no_scheduler(seen: Seen) -> Iterator[Incident]:
     """Queues with delayed jobs for which no scheduler runs. Without any worker, that is said alone."""
     unscheduled = set(seen.overview.unscheduled) if seen.overview.living else set()
-    for queue in (row.details for row in seen.overview.queues):
+    for queue in seen.queues:
         if queue.name in unscheduled and queue.needs_scheduler:
             since, command = queue.scheduler_seconds, f"python manage.py rtq_scheduler --queues {queue.name}"
-            yield no_scheduler.incident(queue=queue.name, since=seen.overview.ago(since), command=command)
+            yield no_scheduler.incident(queue=queue.name, since=seen.ago(since), command=command)
 
 
-@detector(
-    Severity.WARNING,
+@QUEUE.warning(
+    _("Jobs lost place"),
     ngettext_lazy(
-        "Queue %(name)s: %(count)s job has a record, but no place in Redis, because its append-only file was cut off. "
-        "Workers look for such jobs, and queue them again.",
-        "Queue %(name)s: %(count)s jobs have a record, but no place in Redis, because its append-only file was cut "
-        "off. Workers look for such jobs, and queue them again.",
+        "%(count)s job has a record, but no place in Redis, because its append-only file was cut off. Workers look "
+        "for such jobs, and queue them again.",
+        "%(count)s jobs have a record, but no place in Redis, because its append-only file was cut off. Workers look "
+        "for such jobs, and queue them again.",
         "number",
     ),
     Action.SHOW_WORKERS,
 )
 def jobs_lost_place(seen: Seen) -> Iterator[Incident]:
     """Queues with jobs that are in no place, as an append-only file that was cut off leaves them (D123)."""
-    for queue in (row.details for row in seen.overview.queues):
+    for queue in seen.queues:
         if queue.lost:
-            since, values = seen.overview.ago(queue.lost_seconds), {"count": queue.lost}
-            yield jobs_lost_place.incident(queue=queue.name, since=since, values=values)
+            yield jobs_lost_place.incident(queue=queue.name, since=seen.ago(queue.lost_seconds), count=queue.lost)
 
 
-@detector(Severity.WARNING, _("Queue %(name)s is paused."), Action.SHOW_QUEUE, Action.RESUME, also=PAUSED_BY)
+@QUEUE.warning(
+    _("Queue paused"),
+    _("%(subject)s is paused."),
+    Action.SHOW_QUEUE,
+    Action.RESUME,
+    also=PAUSED_BY,
+)
 def queue_paused(seen: Seen) -> Iterator[Incident]:
     """Paused queues."""
-    for queue in (row.details for row in seen.overview.queues):
+    for queue in seen.queues:
         if queue.paused:
-            user = {"user": queue.paused_by[:80]} if queue.paused_by else {}
-            also, since = (["paused_by"] if user else []), seen.overview.ago(queue.paused_seconds)
-            yield queue_paused.incident(queue=queue.name, since=since, values=user, also=tuple(also))
+            since, user = seen.ago(queue.paused_seconds), queue.paused_by[:80]
+            yield queue_paused.incident(queue=queue.name, since=since, user=user)
 
 
-@detector(
-    Severity.WARNING,
+@TASK.warning(
+    _("Task paused"),
     ngettext_lazy(
-        "Task %(task)s is paused in %(queues)s, and holds %(count)s job.",
-        "Task %(task)s is paused in %(queues)s, and holds %(count)s jobs.",
+        "Task %(subject)s is paused in %(queues)s, and holds %(count)s job.",
+        "Task %(subject)s is paused in %(queues)s, and holds %(count)s jobs.",
         "number",
     ),
     also=PAUSED_BY,
 )
 def task_paused(seen: Seen) -> Iterator[Incident]:
     """Paused tasks, one incident for all queues."""
-    pauses: dict[str, list[tuple[str, TaskPause]]] = {}
-    for queue in (row.details for row in seen.overview.queues):
-        for pause in queue.paused_tasks:
-            if not pause.is_over:
-                pauses.setdefault(pause.task, []).append((queue.name, pause))
-    for task, of_task in sorted(pauses.items()):
-        yield task_paused.incident(task=task, **_paused(seen, of_task, {"task": short_name(task)}))
+    for task, facts in _paused(
+        seen, lambda queue: ((pause.task, pause) for pause in queue.paused_tasks if not pause.is_over)
+    ):
+        yield task_paused.incident(task=task, **facts)
 
 
-@detector(
-    Severity.INFO,
+@CLIENT.info(
+    _("Client paused"),
     ngettext_lazy(
-        "Client %(client)s is paused in %(queues)s, and holds %(count)s job.",
-        "Client %(client)s is paused in %(queues)s, and holds %(count)s jobs.",
+        "%(subject)s is paused in %(queues)s, and holds %(count)s job.",
+        "%(subject)s is paused in %(queues)s, and holds %(count)s jobs.",
         "number",
     ),
     Action.SHOW_CLIENT,
@@ -382,31 +390,35 @@ def task_paused(seen: Seen) -> Iterator[Incident]:
 )
 def client_paused(seen: Seen) -> Iterator[Incident]:
     """Paused clients, one incident for all queues."""
-    pauses: dict[str, list[tuple[str, ClientPause]]] = {}
-    for queue in (row.details for row in seen.overview.queues):
-        for pause in queue.paused_clients:
-            pauses.setdefault(pause.client, []).append((queue.name, pause))
-    for client, of_client in sorted(pauses.items(), key=lambda pair: -sum(pause.held for _name, pause in pair[1])):
-        yield client_paused.incident(client=client, **_paused(seen, of_client, {"client": _client_name(client)}))
+    found = _paused(seen, lambda queue: ((pause.client, pause) for pause in queue.paused_clients))
+    for client, facts in sorted(found, key=lambda pair: -pair[1]["count"]):
+        yield client_paused.incident(client=client, **facts)
 
 
 def _paused(
-    seen: Seen, pauses: Sequence[tuple[str, TaskPause | ClientPause]], subject: dict[str, Any]
-) -> dict[str, Any]:
-    """What is told of a task or client that is paused in some queues."""
-    longest = max((pause for _name, pause in pauses), key=lambda pause: pause.seconds or 0)
-    queues = _queues_by_jobs((queue, pause.held) for queue, pause in pauses)
-    by = {"user": longest.by[:80]} if longest.by else {}
-    return {
-        "since": seen.overview.ago(longest.seconds),
-        "values": {**subject, "queues": queues, "count": sum(pause.held for _name, pause in pauses), **by},
-        "also": ("paused_by",) if by else (),
-    }
+    seen: Seen, pauses_of: Callable[[QueueDetails], Iterable[tuple[str, TaskPause | ClientPause]]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is told of each task or client that is paused in some queues."""
+    found: dict[str, list[tuple[str, TaskPause | ClientPause]]] = {}
+    for queue in seen.queues:
+        for name, pause in pauses_of(queue):
+            found.setdefault(name, []).append((queue.name, pause))
+    for name, pauses in sorted(found.items()):
+        longest = max((pause for _name, pause in pauses), key=lambda pause: pause.seconds or 0)
+        yield (
+            name,
+            {
+                "since": seen.ago(longest.seconds),
+                "queues": _queues_by_jobs((queue, pause.held) for queue, pause in pauses),
+                "count": sum(pause.held for _name, pause in pauses),
+                "user": longest.by[:80],
+            },
+        )
 
 
-@detector(
-    Severity.WARNING,
-    _("Workflow %(name)s has been blocked by dead jobs for %(duration)s. Requeue them, or discard them:"),
+@WORKFLOW.warning(
+    _("Workflow blocked"),
+    _("%(subject)s has been blocked by dead jobs for %(duration)s. Requeue them, or discard them:"),
     Action.SHOW_WORKFLOW,
 )
 def workflow_blocked(seen: Seen) -> Iterator[Incident]:
@@ -414,17 +426,19 @@ def workflow_blocked(seen: Seen) -> Iterator[Incident]:
     for flow in seen.overview.workflows.blocked:
         seconds = (seen.overview.now - flow.since).total_seconds()
         if seconds >= BLOCKED_SECONDS:
-            values, command = (
-                {"name": flow.name[:80], "duration": seconds},
-                f"python manage.py rtq_workflows requeue {flow.id}",
+            yield workflow_blocked.incident(
+                since=flow.since,
+                workflow=flow.id,
+                name=flow.name[:80],
+                duration=seconds,
+                command=f"python manage.py rtq_workflows requeue {flow.id}",
             )
-            yield workflow_blocked.incident(since=flow.since, workflow=flow.id, values=values, command=command)
 
 
-@detector(
-    Severity.WARNING,
+@WORKFLOW.warning(
+    _("Workflow stuck"),
     _(
-        "Workflow %(name)s can never go on: nobody knows how some of its jobs have ended, because Redis lost data, or "
+        "%(subject)s can never go on: nobody knows how some of its jobs have ended, because Redis lost data, or "
         "a worker of an old version ran them. Cancel it, and make it again:"
     ),
     Action.SHOW_WORKFLOW,
@@ -432,12 +446,8 @@ def workflow_blocked(seen: Seen) -> Iterator[Incident]:
 def workflow_stuck(seen: Seen) -> Iterator[Incident]:
     """Running workflows that can never go on."""
     for flow in seen.overview.workflows.stuck:
-        values, command = {"name": flow.name[:80]}, f"python manage.py rtq_workflows cancel {flow.id}"
-        yield workflow_stuck.incident(since=flow.since, workflow=flow.id, values=values, command=command)
-
-
-def _client_name(client: str) -> str:
-    return client[:80] or "–"  # noqa: RUF001
+        command = f"python manage.py rtq_workflows cancel {flow.id}"
+        yield workflow_stuck.incident(since=flow.since, workflow=flow.id, name=flow.name[:80], command=command)
 
 
 def _queues_by_jobs(held: Iterable[tuple[str, int]]) -> str:
@@ -491,11 +501,11 @@ def _mean_wait(series: Series, steps: int, skipped: int) -> float | None:
     return waited / done if done else None
 
 
-def _error_of(job: JobDetails | None) -> tuple[str, dict[str, Any]]:
+def _error_of(job: JobDetails | None) -> tuple[str, str]:
     """The class of the newest failure, and class and message for the text, without secrets."""
     if job is None or not job.newest_error[0]:
-        return "", {}
+        return "", ""
     error_class, message = redacted(job).newest_error
     line = message.strip().partition("\n")[0][:MAX_MESSAGE].rstrip(" .")
     short = short_name(error_class)
-    return error_class, {"error": f"{short}: {line}" if line else short}
+    return error_class, f"{short}: {line}" if line else short

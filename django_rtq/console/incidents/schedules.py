@@ -11,7 +11,7 @@ from datetime import datetime
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
-from django_rtq.console.incidents.incident import Action, Incident, Seen, Severity, detector
+from django_rtq.console.incidents.incident import QUEUE, SYSTEM, Action, Incident, Seen
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import unserved
 from django_rtq.console.schedule_status import KnownSchedules, ScheduleStatus, read_schedules
@@ -30,11 +30,11 @@ def known_schedules() -> KnownSchedules:
         return KnownSchedules(valid=[], broken={'RTQ["SCHEDULES"]': str(error)}, rows={})
 
 
-@detector(
-    Severity.CRITICAL,
+@QUEUE.critical(
+    _("Schedule missed"),
     ngettext_lazy(
-        "Queue %(name)s: %(count)s schedule was due and started no job: %(schedule)s.",
-        "Queue %(name)s: %(count)s schedules were due and started no job, %(schedule)s among them.",
+        "%(count)s schedule was due and started no job: %(schedule)s.",
+        "%(count)s schedules were due and started no job, %(schedule)s among them.",
         "number",
     ),
     Action.SHOW_SCHEDULES,
@@ -58,14 +58,15 @@ def schedule_missed(seen: Seen) -> Iterator[Incident]:
         yield schedule_missed.incident(
             since=slot,
             queue=queue,
-            values={"schedule": name[:MAX_NAME], "count": len(missed)},
+            schedule=name[:MAX_NAME],
+            count=len(missed),
             also=("scheduler_fails",) if is_scheduled else ("scheduler_missing",),
             command="" if is_scheduled else f"python manage.py {command} --queues {queue}",
         )
 
 
-@detector(
-    Severity.WARNING,
+@SYSTEM.warning(
+    _("Schedule invalid"),
     ngettext_lazy(
         "%(count)s schedule cannot run: %(schedule)s. %(error)s.",
         "%(count)s schedules cannot run, %(schedule)s among them. %(error)s.",
@@ -81,7 +82,7 @@ def schedule_invalid(seen: Seen) -> Iterator[Incident]:
     broken = [(name, problem) for name, problem in broken if rows.get(name, {}).get("enabled", True)]
     for name, problem in broken[:1]:
         error = problem[:MAX_PROBLEM].rstrip(".")
-        yield schedule_invalid.incident(values={"schedule": name[:MAX_NAME], "error": error, "count": len(broken)})
+        yield schedule_invalid.incident(schedule=name[:MAX_NAME], error=error, count=len(broken))
 
 
 def is_let_go(status: ScheduleStatus, overview: Overview) -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from django_rtq.console.incident_options import incident_options
-from django_rtq.console.incidents.incident import Action, Incident, Seen, Severity, detector
+from django_rtq.console.incidents.incident import HOST, QUEUE, SYSTEM, TASK, Action, Incident, Seen, Severity
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import quiet_queues, unserved
@@ -24,7 +22,11 @@ DEPLOY_SECONDS = 300.0  # in a rolling deploy, older workers meet jobs of new ta
 COMMAND = "python manage.py rtq_worker"
 
 
-@detector(Severity.CRITICAL, _("No worker is running, so no jobs are processed. Start one:"), Action.SHOW_WORKERS)
+@SYSTEM.critical(
+    _("No worker"),
+    _("No worker is running, so no jobs are processed. Start one:"),
+    Action.SHOW_WORKERS,
+)
 def no_worker(seen: Seen) -> Iterator[Incident]:
     """No worker at all, which is told alone."""
     overview, gone = seen.overview, seen.overview.contact_seconds
@@ -36,11 +38,11 @@ def no_worker(seen: Seen) -> Iterator[Incident]:
         yield no_worker.incident(since=overview.ago(gone) if is_known else None, command=command)
 
 
-@detector(
-    Severity.CRITICAL,
+@QUEUE.critical(
+    _("Queue unserved"),
     ngettext_lazy(
-        "Queue %(name)s: %(count)s job waits, and no worker serves the queue. Start one:",
-        "Queue %(name)s: %(count)s jobs wait, and no worker serves the queue. Start one:",
+        "%(count)s job waits, and no worker serves the queue. Start one:",
+        "%(count)s jobs wait, and no worker serves the queue. Start one:",
         "number",
     ),
     Action.SHOW_QUEUE,
@@ -57,14 +59,14 @@ def queue_unserved(seen: Seen) -> Iterator[Incident]:
             since = min((seconds for seconds in (gone, queue.oldest_seconds) if seconds is not None), default=None)
         yield queue_unserved.incident(
             queue=queue.name,
-            since=seen.overview.ago(since),
-            values={"count": waiting_jobs(queue)},
+            since=seen.ago(since),
+            count=waiting_jobs(queue),
             command=f"{COMMAND} --queues {queue.name}",
         )
 
 
-@detector(
-    Severity.WARNING,
+@SYSTEM.warning(
+    _("Queues without worker"),
     _("No worker serves these queues, which tasks or settings declare: %(names)s. Start one:"),
     Action.SHOW_WORKERS,
 )
@@ -74,11 +76,11 @@ def queues_without_worker(seen: Seen) -> Iterator[Incident]:
     names = [name for name in unserved(declared_queues(), seen.overview.workers) if name not in waiting]
     if names and seen.overview.living:
         command = f"{COMMAND} --queues {','.join(names)}"
-        yield queues_without_worker.incident(values={"names": _names(names)}, command=command)
+        yield queues_without_worker.incident(names=_names(names), command=command)
 
 
-@detector(
-    Severity.WARNING,
+@SYSTEM.warning(
+    _("Workers quiet"),
     ngettext_lazy(
         "All workers of %(names)s are quiet: they claim no jobs, and %(count)s job waits.",
         "All workers of %(names)s are quiet: they claim no jobs, and %(count)s jobs wait.",
@@ -97,21 +99,21 @@ def workers_quiet(seen: Seen) -> Iterator[Incident]:
     longest = max((_last_to_be_quiet(overview, name) for name in names), key=_quiet_seconds)
     are_all = all(worker.is_quiet for worker in overview.living)
     choice = "--all" if are_all else " ".join(f"--queue {name}" for name in names)
-    user = {"user": longest.quiet_by[:80]} if longest.quiet_by else {}
     yield workers_quiet.incident(
         severity=Severity.CRITICAL if jobs else Severity.WARNING,
-        since=overview.ago(longest.quiet_seconds),
-        values={"names": _names(names), "count": jobs, **user},
-        also=(*(("asked_by",) if user else ()), "wake_them"),
+        since=seen.ago(longest.quiet_seconds),
+        names=_names(names),
+        count=jobs,
+        user=longest.quiet_by[:80],
         command=f"python manage.py rtq_workers wake {choice}",
     )
 
 
-@detector(
-    Severity.CRITICAL,
+@HOST.critical(
+    _("Worker lost"),
     ngettext_lazy(
-        "Host %(host)s: %(count)s worker has stopped responding (%(worker)s).",
-        "Host %(host)s: %(count)s workers have stopped responding, %(worker)s among them.",
+        "%(count)s worker has stopped responding (%(worker)s).",
+        "%(count)s workers have stopped responding, %(worker)s among them.",
         "number",
     ),
     Action.SHOW_WORKERS,
@@ -131,16 +133,22 @@ def worker_lost(seen: Seen) -> Iterator[Incident]:
         longest = max(-worker.lease_left_seconds for worker in workers)
         jobs = sum(worker.held for worker in workers)
         queues = [name for name in alone if any(name in worker.queues and worker.held for worker in workers)]
-        also = "no_jobs" if not jobs else "no_reclaim" if queues else "reclaim"
-        more = {"jobs": jobs, "names": _names(sorted(queues))}
-        yield _of_host(worker_lost, host, workers, overview.ago(longest), more, also)
+        yield worker_lost.incident(
+            host=host,
+            since=seen.ago(longest),
+            count=len(workers),
+            worker=_first(workers),
+            jobs=jobs,
+            names=_names(sorted(queues)),
+            also=("no_jobs" if not jobs else "no_reclaim" if queues else "reclaim",),
+        )
 
 
-@detector(
-    Severity.WARNING,
+@HOST.warning(
+    _("Worker silent"),
     ngettext_lazy(
-        "Host %(host)s: %(count)s idle worker has stopped asking for work (%(worker)s).",
-        "Host %(host)s: %(count)s idle workers have stopped asking for work, %(worker)s among them.",
+        "%(count)s idle worker has stopped asking for work (%(worker)s).",
+        "%(count)s idle workers have stopped asking for work, %(worker)s among them.",
         "number",
     ),
     Action.SHOW_WORKERS,
@@ -148,37 +156,36 @@ def worker_lost(seen: Seen) -> Iterator[Incident]:
 def worker_silent(seen: Seen) -> Iterator[Incident]:
     """Hosts with idle workers that have stopped asking for work."""
     for host, workers in _by_host(worker for worker in seen.overview.workers if is_silent(worker)):
-        longest = max(worker.last_claim_seconds or 0.0 for worker in workers)
-        yield _of_host(worker_silent, host, workers, seen.overview.ago(longest))
+        since = seen.ago(max(worker.last_claim_seconds or 0.0 for worker in workers))
+        yield worker_silent.incident(host=host, since=since, count=len(workers), worker=_first(workers))
 
 
-@detector(
-    Severity.CRITICAL,
+@HOST.critical(
+    _("Worker crash loop"),
     _(
-        "Host %(host)s: the processes of a worker crash before they run a job (%(reason)s), so it waits before it "
-        "starts others. Its log says why."
+        "the processes of a worker crash before they run a job (%(reason)s), so it waits before it starts others. Its "
+        "log says why."
     ),
     Action.SHOW_WORKERS,
 )
 def worker_crash_loop(seen: Seen) -> Iterator[Incident]:
     """Hosts with workers whose processes crash again and again before they run a job."""
     for host, workers in _by_host(worker for worker in seen.overview.workers if worker.crash_loop):
-        yield worker_crash_loop.incident(host=host, values={"host": host or "?", "reason": workers[0].crash_loop[:200]})
+        yield worker_crash_loop.incident(host=host, reason=workers[0].crash_loop[:200])
 
 
-@detector(Severity.CRITICAL, _("Host %(host)s: no worker is alive."))
+@HOST.critical(_("Host without worker"), _("no worker is alive."))
 def host_without_worker(seen: Seen) -> Iterator[Incident]:
     """A host that somebody asks about, without a worker."""
     if seen.host and all(worker.is_lost for worker in seen.overview.workers if worker.host == seen.host):
         yield host_without_worker.incident(host=seen.host)
 
 
-@detector(
-    Severity.WARNING,
+@QUEUE.warning(
+    _("Task unknown"),
     ngettext_lazy(
-        "Queue %(name)s: %(count)s job waits, because workers that took it do not know its task %(task)s: %(worker)s.",
-        "Queue %(name)s: %(count)s jobs wait, because workers that took them do not know their task %(task)s: "
-        "%(worker)s.",
+        "%(count)s job waits, because workers that took it do not know its task %(task)s: %(worker)s.",
+        "%(count)s jobs wait, because workers that took them do not know their task %(task)s: %(worker)s.",
         "number",
     ),
     Action.SHOW_RETRYING,
@@ -201,18 +208,15 @@ def task_unknown(seen: Seen) -> Iterator[Incident]:
             since=task.since,
             queue=queue,
             task=task.task,
-            values={
-                "task": task.task[:200],
-                "count": task.jobs,
-                "worker": _first_names([name.rpartition(":")[0][:80] for name in task.workers]),
-                "duration": get_config().unknown_task_timeout,
-            },
-            also=("declare_task",),
+            values={"task": task.task[:200]},
+            count=task.jobs,
+            worker=_first_names([name.rpartition(":")[0][:80] for name in task.workers]),
+            duration=get_config().unknown_task_timeout,
         )
 
 
-@detector(
-    Severity.CRITICAL,
+@SYSTEM.critical(
+    _("Several projects"),
     _(
         "Workers of several projects take jobs from each other, because all use this Redis with the prefix "
         '%(prefix)s: %(names)s. Set another RTQ["PREFIX"] or database in each project.'
@@ -227,14 +231,14 @@ def several_projects(seen: Seen) -> Iterator[Incident]:
             hosts.setdefault(worker.project, set()).add(worker.host)
     if len(hosts) > 1:
         projects = [f"{project} ({_first_names(sorted(names))})"[:200] for project, names in sorted(hosts.items())]
-        yield several_projects.incident(values={"names": _first_names(projects), "prefix": get_config().prefix})
+        yield several_projects.incident(names=_first_names(projects), prefix=get_config().prefix)
 
 
-@detector(
-    Severity.WARNING,
+@TASK.warning(
+    _("Job hung"),
     ngettext_lazy(
-        "%(count)s job seems to hang: %(task)s in queue %(name)s, running for %(duration)s.",
-        "%(count)s jobs seem to hang. The longest: %(task)s in queue %(name)s, running for %(duration)s.",
+        "%(count)s job seems to hang: %(subject)s in queue %(name)s, running for %(duration)s.",
+        "%(count)s jobs seem to hang. The longest: %(subject)s in queue %(name)s, running for %(duration)s.",
         "number",
     ),
     Action.SHOW_JOB,
@@ -252,7 +256,8 @@ def job_hung(seen: Seen) -> Iterator[Incident]:
             queue=queue,
             task=task,
             job_id=longest.id,
-            values={"task": short_name(task), "count": len(jobs), "duration": longest.seconds},
+            count=len(jobs),
+            duration=longest.seconds,
         )
 
 
@@ -301,11 +306,6 @@ def time_limit_of(job: RunningJob) -> float | None:
     return job.time_limit or (task.time_limit if task else None) or get_config().time_limit
 
 
-def short_name(name: str) -> str:
-    """The last part of a dotted name, truncated."""
-    return name.rpartition(".")[2][:80]
-
-
 def _by_host(workers: Iterable[WorkerDetails]) -> list[tuple[str, list[WorkerDetails]]]:
     by_host: dict[str, list[WorkerDetails]] = {}
     for worker in workers:
@@ -313,16 +313,8 @@ def _by_host(workers: Iterable[WorkerDetails]) -> list[tuple[str, list[WorkerDet
     return sorted(by_host.items())
 
 
-def _of_host(
-    kind: detector,
-    host: str,
-    workers: Sequence[WorkerDetails],
-    since: datetime | None,
-    more: Mapping[str, Any] | None = None,
-    *also: str,
-) -> Incident:
-    values = {"host": host, "count": len(workers), "worker": f"{host}:{workers[0].pid}"[:80], **(more or {})}
-    return kind.incident(since=since, host=host, values=values, also=also)
+def _first(workers: Sequence[WorkerDetails]) -> str:
+    return f"{workers[0].host}:{workers[0].pid}"[:80]
 
 
 def _first_names(names: Sequence[str]) -> str:

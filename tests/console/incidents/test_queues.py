@@ -9,8 +9,7 @@ from django.test import override_settings
 from django_rtq.console.incidents import Action, Seen, Severity, worst_of
 from django_rtq.console.incidents.queues import is_falling_behind, task_failing
 from django_rtq.console.inspector.details import ClientPause
-from django_rtq.console.inspector.metrics.deploys import Deploy
-from django_rtq.console.inspector.metrics.reader import TaskMetrics
+from django_rtq.console.inspector.metrics.reader import Deploy, TaskMetrics
 from django_rtq.console.inspector.metrics.task_failures import Runs, TaskFailures
 from django_rtq.console.inspector.overview import BusiestClient
 from django_rtq.console.inspector.task_pauses import TaskPause

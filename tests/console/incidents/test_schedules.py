@@ -1,9 +1,6 @@
 """Slots of schedules that passed and started nothing, and schedules that cannot run."""
 
-import json
-
 import pytest
-from django.core.management import call_command
 from django.test import override_settings
 
 from django_rtq import every, task
@@ -13,8 +10,6 @@ from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
 from django_rtq.models import Schedule
-from django_rtq.monitoring.health import health_view
-from django_rtq.monitoring.prometheus.snapshot import read_snapshot
 from tests.console.incidents.overviews import overview, row, worker
 from tests.support.jobs import QUEUE
 
@@ -178,20 +173,6 @@ def test_settings_that_are_wrong_are_told(redis, settings):
         (invalid,) = found(row())
 
     assert "No task 'shop.gone' is registered here" in invalid.text
-
-
-def test_every_reader_says_it(broker, fired, capsys, rf):
-    task(queue_name=QUEUE, schedule=every(minutes=1))(report)
-    fired(10)
-
-    with pytest.raises(SystemExit):
-        call_command("rtq", "--check")
-
-    assert "critical schedule_missed: Queue default: 1 schedule was due" in capsys.readouterr().out
-    assert "schedule_missed" in {each.kind for each in read_snapshot().incidents}
-    answer = health_view(rf.get("/"))
-    assert answer.status_code == 503
-    assert "schedule_missed" in {each["kind"] for each in json.loads(answer.content)["incidents"]}
 
 
 @pytest.mark.parametrize("schedules", [1, 30])

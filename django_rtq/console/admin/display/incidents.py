@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -18,6 +19,7 @@ from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_duration, format_number, format_percent
 from django_rtq.console.incidents import Action, Incident, Severity, of_shards, worst_of
 from django_rtq.console.incidents.detection import reported
+from django_rtq.console.incidents.incident import DETECTORS
 from django_rtq.console.incidents.queues import lately
 from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
@@ -28,11 +30,23 @@ from django_rtq.console.sanitize import clean_text
 if TYPE_CHECKING:
     from django_rtq.console.shards.all_shards import ShardAnswers
 
-#: Pages that need no subject.
-_LISTS: dict[Action, tuple[Any, str]] = {
-    Action.SHOW_RUNNING: (gettext_lazy("Show running jobs"), "job_changelist"),
-    Action.SHOW_WORKERS: (gettext_lazy("Show workers"), "worker_changelist"),
-    Action.SHOW_SCHEDULES: (gettext_lazy("Show schedules"), "schedule_changelist"),
+#: What an action is called, its page, and which field of the incident is in the address of that.
+_PAGES: dict[Action, tuple[Any, str, str]] = {
+    Action.SHOW_QUEUE: (gettext_lazy("Show the queue"), "queue_change", "queue"),
+    Action.SHOW_DEAD: (gettext_lazy("Show the dead letters"), "queue_change", "queue"),
+    Action.SHOW_RETRYING: (gettext_lazy("Show the jobs"), "queue_change", "queue"),
+    Action.SHOW_JOB: (gettext_lazy("Show the job"), "job_change", "job_id"),
+    Action.SHOW_RUNNING: (gettext_lazy("Show running jobs"), "job_changelist", ""),
+    Action.SHOW_WORKERS: (gettext_lazy("Show workers"), "worker_changelist", ""),
+    Action.SHOW_CLIENT: (gettext_lazy("Show the client"), "client_change", ""),
+    Action.SHOW_SCHEDULES: (gettext_lazy("Show schedules"), "schedule_changelist", ""),
+    Action.SHOW_WORKFLOW: (gettext_lazy("Show the workflow"), "workflow_change", "workflow"),
+}
+#: The list of the subjects of a kind.
+_LISTS = {
+    "dead_letters": "deadletter_changelist",
+    **dict.fromkeys(("task_failing", "task_paused"), "registeredtask_changelist"),
+    **dict.fromkeys(("workflow_stuck", "workflow_blocked"), "workflow_changelist"),
 }
 MAX_OF_KIND = 3  # incidents of one kind that are shown; the others are counted
 LEAST_SHOWN, MOST_SHOWN = 3, 6  # cards; so many are shown if they are critical. The others are folded
@@ -140,23 +154,18 @@ def _url_in(url: PageUrl, number: int, name: str, *args: str, query: Mapping[str
 
 
 def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
-    subject, text = incident.subject_and_text()
     level, severity = _LEVELS[incident.severity]
     if len(incident.shards) == 1:
         url = partial(_url_in, url, incident.shards[0])
-    pages = [
-        (label, address) for action in incident.actions for label, address in [_page(action, incident, url)] if label
-    ]
-    if incident.task:
-        pages.append((_("Show the task"), url("registeredtask_change", incident.task)))
+    pages = _pages(incident, url)
     dead = Selection(queues=[incident.queue] if incident.queue else [], states=["dead"], filter=_filter_of(incident))
     can_requeue, can_resume = Action.REQUEUE in incident.actions, Action.RESUME in incident.actions
     return IncidentLine(
-        text=clean_text(text, 1000),
-        subject=clean_text(subject or incident.values.get("task", ""), 120),
+        text=clean_text(incident.short_text, 1000),
+        subject=clean_text(incident.subject, 120),
         figure=_figure(incident.values),
-        kind=incident.kind.replace("_", " ").capitalize(),
-        where=incident.where_text.rstrip(":\uff1a "),
+        kind=str(DETECTORS[incident.kind].title),
+        where=incident.where_text,
         level=level,
         severity=severity,
         url=pages[0][1] if pages else "",
@@ -183,43 +192,33 @@ def _filter_of(incident: Incident) -> JobFilter:
     return JobFilter(task=incident.task, error_class=incident.error_class)
 
 
-def _page(action: Action, incident: Incident, url: PageUrl) -> tuple[str, str]:
-    """Label and URL of the page of an action; empty if it is none."""
-    if action in _LISTS:
-        label, name = _LISTS[action]
-        try:
-            return str(label), url(name)
-        except NoReverseMatch:  # this site does not have the page
-            return "", ""
-    match action:
-        case Action.SHOW_QUEUE:
-            return _("Show the queue"), url("queue_change", incident.queue)
-        case Action.SHOW_DEAD | Action.SHOW_RETRYING:
-            is_dead = action is Action.SHOW_DEAD
-            label = _("Show the dead letters") if is_dead else _("Show the jobs")
-            query = {"state": "dead" if is_dead else "retrying", **filter_query(_filter_of(incident))}
-            return label, url("queue_change", incident.queue, query=query)
-        case Action.SHOW_JOB:
-            return _("Show the job"), url("job_change", incident.job_id, query={"queue": incident.queue})
-        case Action.SHOW_WORKFLOW:
-            return _("Show the workflow"), url("workflow_change", incident.workflow)
-        case Action.SHOW_CLIENT:
-            # An empty name is one, too, and has to stay in the query.
-            name = incident.client or ""
-            address = url("client_change", query={"client": name})
-            return _("Show the client"), address if name else f"{address}?client="
-    return "", ""
+def _pages(incident: Incident, url: PageUrl) -> list[tuple[str, str]]:
+    """Labels and URLs of what a person can do, and of the task; those that this site has."""
+    jobs = filter_query(_filter_of(incident))
+    queries: Mapping[Action, Mapping[str, str]] = {
+        Action.SHOW_DEAD: {"state": "dead", **jobs},
+        Action.SHOW_RETRYING: {"state": "retrying", **jobs},
+        Action.SHOW_JOB: {"queue": incident.queue},
+        Action.SHOW_CLIENT: {"client": incident.client or ""},
+    }
+    pages = []
+    for action in (each for each in incident.actions if each in _PAGES):
+        label, name, subject = _PAGES[action]
+        with suppress(NoReverseMatch):
+            address = url(name, *([getattr(incident, subject)] if subject else []), query=queries.get(action))
+            # The empty name is one of a client, too, and has to stay in the query.
+            pages.append(
+                (str(label), f"{address}?client=" if name == "client_change" and not incident.client else address)
+            )
+    return [*pages, *([(_("Show the task"), url("registeredtask_change", incident.task))] if incident.task else [])]
 
 
 def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
     text = ngettext(
         "%(count)s more incident of the kind %(kind)s.", "%(count)s more incidents of the kind %(kind)s.", count
-    ) % {"count": format_number(count), "kind": incident.kind}
-    tasks = url("registeredtask_changelist")
-    address = {"task_failing": tasks, "task_paused": tasks, "dead_letters": url("deadletter_changelist")}
-    address["workflow_stuck"] = url("workflow_changelist")
-    address["workflow_blocked"] = url("workflow_changelist", query={"state": "blocked"})
-    return IncidentLine(text=text, url=address.get(incident.kind, ""))
+    ) % {"count": format_number(count), "kind": DETECTORS[incident.kind].title}
+    name, query = _LISTS.get(incident.kind), {"state": "blocked"} if incident.kind == "workflow_blocked" else {}
+    return IncidentLine(text=text, url=url(name, query=query) if name else "")
 
 
 def _summary(overview: Overview) -> tuple[str, bool]:
