@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.jobs.details import JobDetails
@@ -30,7 +30,7 @@ def captured() -> CapturedJobs:
     return CapturedJobs()
 
 
-class CapturedJobs(Substitute, Sequence[CapturedJob]):
+class CapturedJobs(Substitute[CapturedJob]):
     """The collected jobs, in the order of their calls."""
 
     name = "captured()"
@@ -41,26 +41,9 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
 
     def clear(self) -> None:
         """Forget the jobs so far."""
-        self._jobs: list[CapturedJob] = []
+        self._items: list[CapturedJob] = []
         self._owners: dict[tuple[str, str], CapturedJob] = {}  # of the digests of unique jobs
         self._flows: list[NewWorkflow] = []
-
-    # -- the collection
-
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def __iter__(self) -> Iterator[CapturedJob]:
-        return iter(self._jobs)
-
-    @overload
-    def __getitem__(self, index: int) -> CapturedJob: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[CapturedJob]: ...
-
-    def __getitem__(self, index: int | slice) -> CapturedJob | list[CapturedJob]:
-        return self._jobs[index]
 
     def __repr__(self) -> str:
         return f"<CapturedJobs: {len(self)}>"
@@ -115,7 +98,7 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
             raise AssertionError(f"The steps of workflow {name} are {numbers}, not {dict(steps)}.")
 
     def _listing(self) -> str:
-        if not self._jobs:
+        if not self._items:
             return "No job was enqueued."
         return "\n".join(["Enqueued were:", *(f"  {number}. {job}" for number, job in enumerate(self, 1))])
 
@@ -128,7 +111,7 @@ class CapturedJobs(Substitute, Sequence[CapturedJob]):
         new = CapturedJob.read(queue, job)
         owner = self._owners.get((queue, job.digest)) if job.digest else None
         if owner is None or owner.is_cancelled:
-            self._jobs.append(new)
+            self._items.append(new)
             self._owners[queue, job.digest] = new
             return "ok"
         if job.on_conflict == "replace":

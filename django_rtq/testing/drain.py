@@ -107,11 +107,17 @@ adrain = sync_to_async(drain)
 
 
 class Drain:
+    name = "drain()"
+    room = MAX_BATCH - 1  # for other jobs in one call of a function
+    _execute: Callable[[Run], Outcome] | None = None  # None: as a worker
+
     def __init__(self, broker: Broker, queues: Sequence[str] | None, run_class: type[Run]) -> None:
         self._broker = broker
         self._given_queues = queues
         self._run_class = run_class
         self.finished: list[FinishedJob] = []
+        self._runs = 0
+        self._ended: list[tuple[Run, Outcome]] = []  # of the last call
         self._moved_ms = 0
         self._retries: dict[str, int] = {}  # id -> when it is due, on the clock of _moved_ms
 
@@ -161,33 +167,37 @@ class Drain:
 
     def _run_queued(self) -> bool:
         """Run what waits in the queues that exist now. Returns whether there was anything."""
-        queues, before = self._queues, len(self.finished)
+        queues, before = self._queues, self._runs
         if queues:
             with self._worker(queues) as (session, runner):
                 gatherer = CallGatherer(session, self._broker.config, make_runs=self._runs_of)
-                while run := self._claim(session, queues):
-                    if len(self.finished) >= MAX_RUNS:
+                while claimed := self._claim(session, queues):
+                    if self._runs >= MAX_RUNS:
                         raise RuntimeError(
-                            f"drain() has run {MAX_RUNS:,} jobs. Does a job enqueue itself again and again?"
+                            f"{self.name} has run {MAX_RUNS:,} jobs. Does a job enqueue itself again and again?"
                         )
-                    ended = len(self.finished)
-                    runner.run(gatherer.gather([run], room=MAX_BATCH - 1))
+                    runner.run(gatherer.gather([claimed], room=self.room))
                     session.settle()
-                    for finished in self.finished[ended:]:
-                        raise_foreign_error(finished.error)
-        return len(self.finished) > before
+                    ended = [*self._ended]
+                    self._ended.clear()
+                    self._runs += len(ended)
+                    for run, outcome in ended:
+                        self._after(run, outcome)
+        return self._runs > before
 
-    def _add(self, run: Run, outcome: Outcome) -> None:
+    def _after(self, run: Run, outcome: Outcome) -> None:
+        """A run has ended, and Redis has heard of it."""
         finished = FinishedJob.read(run, outcome)
         self.finished.append(finished)
         if isinstance(outcome, Retried):
             self._retries[finished.id] = self._moved_ms + int(outcome.delay_seconds * 1000)
+        raise_foreign_error(finished.error)
 
     @contextmanager
     def _worker(self, queues: Sequence[str]) -> Iterator[tuple[WorkerSession, Runner]]:
         shared = SharedState(1)
         session = WorkerSession(self._broker, shared, queues, base_name="drain")
-        runner = self._make_runner(shared, session)
+        runner = _CallerRunner(self._broker, shared, session, self._ended, self._execute)
         session.sign_on()
         try:
             yield session, runner
@@ -197,9 +207,6 @@ class Drain:
             runner.stop()
             session.close()
             session.sign_off()
-
-    def _make_runner(self, shared: SharedState, session: WorkerSession) -> Runner:
-        return CallerRunner(self._broker, shared, session, self._add)
 
     def _claim(self, session: WorkerSession, queues: Sequence[str]) -> Run | None:
         while True:
@@ -216,21 +223,26 @@ class Drain:
         return runs_of(claimed, worker, self._run_class)
 
 
-class CallerRunner(Runner):
+class _CallerRunner(Runner):
     """Runs jobs as a worker process does, but in the calling thread."""
 
     def __init__(
-        self, broker: Broker, shared: SharedState, session: WorkerSession, add: Callable[[Run, Outcome], None]
+        self,
+        broker: Broker,
+        shared: SharedState,
+        session: WorkerSession,
+        ended: list[tuple[Run, Outcome]],
+        execute: Callable[[Run], Outcome] | None,
     ) -> None:
         super().__init__(broker.config, shared, session)
         self._isolation.close()
-        self._caller_executor = CallerExecutor(broker.config, shared, self._progress)
-        self._executor, self._isolation = self._caller_executor, self._caller_executor.isolation
-        self._add = add
+        self._executor = executor = CallerExecutor(broker.config, shared, self._progress)
+        self._isolation = executor.isolation
+        self._execute, self._ended = execute or executor.run, ended
 
     def _run_alone(self, run: Run) -> None:
-        self._record(run, self._caller_executor.run(run))
+        self._record(run, self._execute(run))
 
     def _record(self, run: Run, outcome: Outcome) -> None:
         super()._record(run, outcome)
-        self._add(run, outcome)
+        self._ended.append((run, outcome))

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, JobState
-from django_rtq.core.jobs.record import Header, Wait
+from django_rtq.core.jobs.record import Header
 from django_rtq.core.validation import TEN_YEARS
 from django_rtq.core.worker.outcome import SUSPENDED, Outcome, Retried, Suspended, UnknownTask
 from django_rtq.core.worker.process.outcome_recorder import send_outcome
 from django_rtq.core.worker.process.run import Run
-from django_rtq.core.worker.process.running.runner import Runner
-from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
-from django_rtq.testing.drain import MAX_RUNS, CallerRunner, Drain
+from django_rtq.testing.drain import Drain, due_times
 from django_rtq.testing.engine import use_queues
 from django_rtq.testing.finished_job import FinishedJob, details_of, raise_foreign_error
 from django_rtq.testing.substitute import Substitute
@@ -65,8 +62,11 @@ class _UniqueOwner:
     successor: NewJob | None = None  # runs after it
 
 
-class EagerJobs(Substitute, Sequence[FinishedJob]):
-    """The runs so far, in the order in which they ended."""
+class EagerJobs(Substitute[FinishedJob]):
+    """The runs so far, in the order in which they ended.
+
+    Jobs run from memory, but for members of workflows, and for those that have slept or waited: these are in Redis.
+    """
 
     name = "eager()"
 
@@ -87,42 +87,28 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
     def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
         """A handle that knows how the job ended, also after the block."""
         handle = super().make_handle(job_id, queue_name, duplicate=duplicate, backend=backend)
-        if job_id in self._details:
-            handle.refresh()
-        else:
-            self._early_handles[job_id] = handle
+        self._early_handles[job_id] = handle
+        self._refresh_handle(job_id)
         return handle
+
+    def _refresh_handle(self, job_id: str) -> None:
+        with suppress(JobNotFound):
+            if job_id in self._early_handles and self._early_handles[job_id].refresh().state.is_final:
+                del self._early_handles[job_id]
 
     def clear(self) -> None:
         """Forget the runs so far."""
-        self._runs: list[FinishedJob] = []
-        self._running: dict[str, Run] = {}
-        self._details: dict[str, JobDetails] = {}
-        self._waiting: dict[str, str] = {}  # id of a job -> the event for which it waits, for ever
+        self._items: list[FinishedJob] = []
+        self._depth = 0  # of jobs that run inside each other
+        self._running: dict[str, Run] = {}  # from memory
+        self._details: dict[str, JobDetails] = {}  # of jobs that have run, and are not in Redis
         self._early_handles: dict[str, JobHandle] = {}  # of jobs that have not ended
         self._owners: dict[tuple[str, str], _UniqueOwner] = {}  # of the digests of unique jobs that run
-
-    # -- the runs
-
-    def __len__(self) -> int:
-        return len(self._runs)
-
-    def __iter__(self) -> Iterator[FinishedJob]:
-        return iter(self._runs)
-
-    @overload
-    def __getitem__(self, index: int) -> FinishedJob: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[FinishedJob]: ...
-
-    def __getitem__(self, index: int | slice) -> FinishedJob | list[FinishedJob]:
-        return self._runs[index]
 
     def __repr__(self) -> str:
         return f"<EagerJobs: {', '.join(map(str, self))}>"
 
-    # -- in place of Redis
+    # -- the runs
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
         return [self._enqueue(queue, job) for job in jobs]
@@ -155,10 +141,18 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
             now_ms = time.time_ns() // 1_000_000
             record = _record_of(job, now_ms)
             run = self.run_class(queue, job.id.encode(), record, worker=WORKER, now_ms=now_ms, counts=(failures, 0))
-            finished, outcome = self._run_once(run)
+            self._running[job.id] = run
+            try:
+                outcome = self.execute(run)
+            finally:
+                del self._running[job.id]
             if isinstance(outcome, Suspended):
                 report = Report(SUSPENDED, job.id, int(outcome.seconds * 1000), outcome.waits_for.encode())
                 self.engine.settle(WORKER, queue, Settlement(reports=[report]))
+            finished = self.note(run, outcome)
+            if run.variables is not None and not isinstance(outcome, UnknownTask):
+                run.variables.run(send_outcome, EagerJobs, run, outcome)
+            if isinstance(outcome, Suspended):
                 self.go_on(run, outcome)
                 self._run_queued()
                 return
@@ -168,17 +162,41 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         if self.propagate and finished.error is not None:
             raise finished.error
 
+    def execute(self, run: Run) -> Outcome:
+        """Run a job once."""
+        if self._depth >= MAX_DEPTH:
+            raise RecursionError(
+                f"eager(): {MAX_DEPTH} jobs run inside each other. A job that enqueues itself again does not end here: "
+                "test it with captured(), or with drain()."
+            )
+        self._depth += 1
+        try:
+            return self._executor.run(run)
+        finally:
+            self._depth -= 1
+
+    def note(self, run: Run, outcome: Outcome) -> FinishedJob:
+        """Note what became of a run."""
+        finished = FinishedJob.read(run, outcome)
+        self._items.append(finished)
+        if isinstance(outcome, Suspended):
+            self._details.pop(run.id, None)
+        elif run.worker == WORKER:
+            self._details[run.id] = details_of(finished, outcome, run, self._errors(run.id))
+        self._refresh_handle(run.id)
+        raise_foreign_error(finished.error)
+        return finished
+
     def _run_queued(self) -> None:
         """Run the jobs in Redis, and those that they start, until none of them can."""
-        while _Queued(self).run_some():
-            pass
+        _Queued(self).run_all()
 
     def on_workflow(self, flow: NewWorkflow) -> None:
         self._run_queued()
 
     def hold(self, holder: Holder) -> None:
-        if holder.worker == WORKER:  # else it is there
-            engine, keys, run = self.engine, self.engine.keys.of(holder.queue), self._running[holder.job_id]
+        if run := self._running.get(holder.job_id):  # else it is there
+            engine, keys = self.engine, self.engine.keys.of(holder.queue)
             use_queues(engine, [holder.queue])
             held = f"{run.attempt} {holder.claimed_ms}"
             engine.redis.execute(
@@ -187,46 +205,19 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
 
     def go_on(self, run: Run, outcome: Suspended) -> None:
         """Let a job in Redis that sleeps or waits go on at once, unless it waits for ever: then send() does that."""
-        inspector, wait = Inspector(self.engine), Wait.read(f"0 {outcome.waits_for}".encode())
-        event = wait.event.partition(" ")[2] if wait is not None else ""
-        if inspector.find(run.id, run.queue).state is not JobState.SCHEDULED:
+        details = self._inspector.find(run.id, run.queue)
+        if details.state is not JobState.SCHEDULED:
             return  # its event was there
-        if event in self._events:
-            inspector.send(run.id, event, self._events[event], queue=run.queue)
-        elif event and outcome.seconds >= TEN_YEARS:
-            self._waiting[run.id] = event
-        else:
-            inspector.run_now(run.id, run.queue)
+        if details.event in self._events:
+            self._inspector.send(run.id, details.event, self._events[details.event], queue=run.queue)
+        elif not details.event or outcome.seconds < TEN_YEARS:
+            self._inspector.run_now(run.id, run.queue)
 
-    def _run_once(self, run: Run) -> tuple[FinishedJob, Outcome]:
-        finished, outcome = self.execute(run)
-        if run.variables is not None and not isinstance(outcome, UnknownTask):
-            run.variables.run(send_outcome, EagerJobs, run, outcome)
-        return finished, outcome
+    # -- in place of Redis
 
-    def execute(self, run: Run) -> tuple[FinishedJob, Outcome]:
-        """Run a job once, and note what became of it."""
-        if len(self._running) >= MAX_DEPTH:
-            raise RecursionError(
-                f"eager(): {MAX_DEPTH} jobs run inside each other. A job that enqueues itself again does not end here: "
-                "test it with captured(), or with drain()."
-            )
-        job_id = run.job_id.decode()
-        self._running[job_id] = run
-        try:
-            outcome = self._executor.run(run)
-        finally:
-            del self._running[job_id]
-        finished = FinishedJob.read(run, outcome)
-        self._runs.append(finished)
-        self._details[job_id] = details_of(finished, outcome, run, self._errors(job_id))
-        if job_id in self._early_handles:
-            self._early_handles[job_id].refresh()
-        raise_foreign_error(finished.error)
-        return finished, outcome
-
-    def _errors(self, job_id: str) -> list[dict[str, Any]]:
-        return self._details[job_id].errors if job_id in self._details else []
+    @property
+    def _inspector(self) -> Inspector:
+        return Inspector(self.engine)
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         if job_id in self._running:
@@ -236,13 +227,23 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
             )
         if job_id in self._details:
             return self._details[job_id]
-        raise JobNotFound(job_id)
+        if self._engine is None:
+            raise JobNotFound(job_id)
+        return self._inspector.find(job_id, queue)
+
+    def _errors(self, job_id: str) -> list[dict[str, Any]]:
+        return self._details[job_id].errors if job_id in self._details else []
 
     def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
-        details = self.find(job_id)
-        if details.state is not JobState.CANCELLED:
+        details = self.find(job_id, queue)
+        if job_id in self._running or (job_id in self._details and details.state is not JobState.CANCELLED):
             raise WrongState(job_id, f"is {details.state}: in eager() a job has run when delay() returns.")
-        return CancelAnswer.CANCELLED
+        if job_id in self._details:
+            return CancelAnswer.CANCELLED
+        answer = self._inspector.cancel(job_id, queue, terminate=terminate)
+        self._refresh_handle(job_id)
+        self._run_queued()
+        return answer
 
     def send(
         self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
@@ -251,20 +252,17 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
         details = self.find(job_id)
         if details.state.is_final and details.state is not JobState.DEAD:
             raise WrongState(job_id, "is over: it gets no event any more. Give eager() its events beforehand.")
-        if job_id in self._running:
-            run = self._running[job_id]
+        if run := self._running.get(job_id):
             self.hold(Holder(run.queue, job_id, run.worker, run.now_ms))
         with suppress(JobNotFound):  # it never asks for events
-            Inspector(self.engine).send(job_id, event, value, queue=details.queue, token=token)
-        if self._waiting.get(job_id) == event:
-            del self._waiting[job_id]
+            self._inspector.send(job_id, event, value, queue=details.queue, token=token)
+        if details.event:  # it looks again, whatever has come
             self._run_queued()
 
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails:
-        details = self.find(job_id)
-        if job_id in self._waiting:
-            event = self._waiting[job_id]
-            raise WrongState(job_id, f"waits for event {event!r}, for ever: send() it, or use eager(events=…).")
+        details = self.find(job_id, queue)
+        if details.event:
+            raise WrongState(job_id, f"waits for event {details.event!r}, for ever: send() it, or use eager(events=…).")
         if not details.state.is_final:
             raise WrongState(job_id, f"is {details.state}, and get() would wait for ever. Use eager(retries=True).")
         return details
@@ -273,63 +271,35 @@ class EagerJobs(Substitute, Sequence[FinishedJob]):
 class _Queued(Drain):
     """Runs what waits in the Redis of a block."""
 
+    name = "eager()"
+    room = 0
+
     def __init__(self, jobs: EagerJobs) -> None:
         super().__init__(jobs.engine, None, jobs.run_class)
-        self._jobs = jobs
+        self._jobs, self._inspector, self._execute = jobs, Inspector(jobs.engine), jobs.execute
 
-    def run_some(self) -> bool:
-        """Run the jobs of the queues that exist now. Returns whether there were any. Raises what a job has raised."""
-        number, queues = 0, self._queues
-        if queues:
-            with self._worker(queues) as (session, runner):
-                while run := self._claim(session, queues):
-                    number += 1
-                    if number > MAX_RUNS:
-                        raise RuntimeError(
-                            f"eager() has run {MAX_RUNS:,} jobs. Does a job enqueue itself again and again?"
-                        )
-                    runner.run([run])
-                    session.settle()
-                    self._after(run)
-        return number > 0
+    def run_all(self) -> None:
+        """Run what can run, and what is delayed. Raises what a job has raised."""
+        while self._run_queued() or self._begin_delayed():
+            pass
 
-    def _after(self, run: Run) -> None:
-        outcome, error = self._last
+    def _begin_delayed(self) -> bool:
+        """Let jobs run that wait for their first run. Returns whether there are any."""
+        queues = self._queues
+        waiting = due_times(self._broker, queues).keys() if queues else set()
+        delayed = waiting - {run.id for run in self._jobs} if waiting else ()
+        for job_id in delayed:
+            self._inspector.run_now(job_id)
+        return bool(delayed)
+
+    def _after(self, run: Run, outcome: Outcome) -> None:
+        finished = self._jobs.note(run, outcome)
         if isinstance(outcome, Suspended):
             self._jobs.go_on(run, outcome)
         elif self._jobs.retries and isinstance(outcome, Retried):
-            Inspector(self._broker).run_now(run.id, run.queue)
-        elif self._jobs.propagate and error is not None:
-            raise error
-
-    def _make_runner(self, shared: SharedState, session: WorkerSession) -> Runner:
-        return _EagerRunner(self._broker, shared, session, self._add, self._execute)
-
-    def _execute(self, run: Run) -> Outcome:
-        finished, outcome = self._jobs.execute(run)
-        self._last = outcome, finished.error
-        return outcome
-
-    def _add(self, run: Run, outcome: Outcome) -> None:
-        """The block has noted it."""
-
-
-class _EagerRunner(CallerRunner):
-    """Runs jobs from Redis as the others of the block."""
-
-    def __init__(
-        self,
-        broker: Broker,
-        shared: SharedState,
-        session: WorkerSession,
-        add: Callable[[Run, Outcome], None],
-        execute: Callable[[Run], Outcome],
-    ) -> None:
-        super().__init__(broker, shared, session, add)
-        self._execute = execute
-
-    def _run_alone(self, run: Run) -> None:
-        self._record(run, self._execute(run))
+            self._inspector.run_now(run.id, run.queue)
+        elif self._jobs.propagate and finished.error is not None:
+            raise finished.error
 
 
 def _record_of(job: NewJob, now_ms: int) -> bytes:

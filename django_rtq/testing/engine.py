@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.redis.commands import Argument, Token
+from django_rtq.core.broker.redis.commands import Token
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError, WorkflowFailed
 from django_rtq.testing.private_redis import SHARED_FAKE, new_prefix, shared_fake_server
@@ -51,21 +51,11 @@ class EngineWorkflows(WorkflowStore):
         super().__init__(jobs.engine)
         self._jobs = jobs
 
-    def make(self, flow: NewWorkflow, register_queues: object) -> tuple[str, str]:
-        answer, other = super().make(flow, lambda names: use_queues(self._jobs.engine, names))
+    def make(self, flow: NewWorkflow, register_queues: Callable[[Iterable[str]], None]) -> tuple[str, str]:
+        answer, other = super().make(flow, register_queues)
         if answer == "ok":
             self._jobs.on_workflow(flow)
         return answer, other
-
-    def add(
-        self,
-        holder: Holder,
-        shape: str,
-        texts: Sequence[Argument],
-        parts: Sequence[tuple[str, str]],
-        register_queues: object = None,
-    ) -> tuple[str, str]:
-        return super().add(holder, shape, texts, parts, lambda names: use_queues(self._jobs.engine, names))
 
     def wait(self, waits: object, workflow: str, seconds: float) -> dict[str, str]:
         raise WorkflowFailed(workflow, f"is not over, and nothing ends it: {self._jobs.name} is active.")

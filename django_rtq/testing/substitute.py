@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from unittest import mock
 
 from asgiref.sync import sync_to_async
@@ -21,7 +21,7 @@ from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer
 from django_rtq.exceptions import BrokerError, RedisNotAllowed
 from django_rtq.testing.activation import Activation
-from django_rtq.testing.engine import EngineSteps, EngineWorkflows, open_engine
+from django_rtq.testing.engine import EngineSteps, EngineWorkflows, open_engine, use_queues
 from django_rtq.testing.private_redis import delete_all
 from django_rtq.workflows.steps.store import Holder, StepStore
 from django_rtq.workflows.store import NewWorkflow, WorkflowStore
@@ -30,10 +30,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 S = TypeVar("S")
+Item = TypeVar("Item")
 
 
-class Substitute(Activation):
+class Substitute(Activation, Sequence[Item]):
     """Gets all jobs that are enqueued inside the block, in any thread, and answers the questions of their handles."""
+
+    _items: list[Item]  # what became of them
 
     name = ""  # what is active, for an error message
 
@@ -113,27 +116,21 @@ class Substitute(Activation):
     ) -> None:
         """As of an Inspector."""
 
-    async def asend(
-        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
-    ) -> None:
-        """As of an Inspector."""
-        await sync_to_async(self.send, thread_sensitive=True)(job_id, event, value, queue=queue, token=token)
-
-    async def afind(self, job_id: str, queue: str | None = None) -> JobDetails:
-        """As of an Inspector."""
-        return self.find(job_id, queue)
-
-    async def acancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
-        """As of an Inspector."""
-        return self.cancel(job_id, queue, terminate=terminate)
-
-    async def await_end(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
-        """As of an Inspector."""
-        return self.wait(job_id, queue, timeout)
-
     @abstractmethod
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
         """As of an Inspector, for a job that is over. Raises WrongState for others: nothing would end them."""
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        return self._items[index]
 
 
 def handles_of_substitutes() -> AbstractContextManager[object]:
@@ -148,7 +145,7 @@ def _make_handle(job_id: str, queue_name: str, *, duplicate: bool = False, backe
 
 
 class _SubstituteBroker(Broker):
-    def __init__(self, substitute: Substitute) -> None:
+    def __init__(self, substitute: Substitute[Any]) -> None:
         self.config: Config = get_config()
         self._substitute = substitute
         self.inspector = _SubstituteInspector(substitute)
@@ -166,6 +163,9 @@ class _SubstituteBroker(Broker):
         kinds: dict[Any, Any] = {WorkflowStore: EngineWorkflows, StepStore: EngineSteps}
         store: S = kinds[kind](self._substitute)
         return store
+
+    def register_queues(self, names: Iterable[str]) -> None:
+        use_queues(self._substitute.engine, names)
 
     @property
     def waits(self) -> None:  # type: ignore[override]
@@ -185,19 +185,22 @@ class _SubstituteBroker(Broker):
 class _SubstituteInspector:
     """What get_inspector() returns."""
 
-    def __init__(self, substitute: Substitute) -> None:
+    def __init__(self, substitute: Substitute[Any]) -> None:
         self._substitute = substitute
 
     def __getattr__(self, name: str) -> Any:
         if name in _ANSWERED:
             return getattr(self._substitute, name)
+        if name in _ANSWERED_ASYNC:
+            return sync_to_async(getattr(self._substitute, _ANSWERED_ASYNC[name]), thread_sensitive=True)
         raise _needs_redis(self._substitute)
 
 
-_ANSWERED = {"find", "afind", "cancel", "acancel", "send", "asend", "wait", "await_end", "make_handle"}
+_ANSWERED = {"find", "cancel", "send", "wait", "make_handle"}
+_ANSWERED_ASYNC = {"afind": "find", "acancel": "cancel", "asend": "send", "await_end": "wait"}
 
 
-def _needs_redis(substitute: Substitute) -> RedisNotAllowed:
+def _needs_redis(substitute: Substitute[Any]) -> RedisNotAllowed:
     return RedisNotAllowed(
         f"This needs Redis, but {substitute.name} is active. Use private_redis() and drain() of django_rtq.testing "
         "instead."

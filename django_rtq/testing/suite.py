@@ -26,7 +26,7 @@ from django_rtq.testing.substitute import Substitute, handles_of_substitutes
 
 _lock = RLock()
 _pid = 0  # of the process that these belong to
-_substitutes: dict[str, Substitute] = {}  # of this test, by the value of RTQ["TEST"]
+_substitutes: dict[str, Substitute[Any]] = {}  # of this test, by the value of RTQ["TEST"]
 _brokers: list[Broker] = []  # of this test, for "drain"
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from django_rtq import Bury, RedisNotAllowed, WorkflowFailed, WorkflowState, task, workflow
+from django_rtq import Bury, JobHandle, RedisNotAllowed, WorkflowFailed, WorkflowState, task, workflow
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.testing import captured, drain, eager
@@ -59,6 +59,32 @@ def test_eager_goes_on_with_a_workflow_when_a_job_of_it_gets_its_event():
 
         assert flow.handle.state is WorkflowState.SUCCEEDED
         assert runs[-1].result == "end: 5"
+
+
+def test_eager_runs_delayed_members_at_once():
+    with eager() as runs:
+        with workflow("flow") as flow:
+            doubled = flow.add(tasks.double.using(run_after=timedelta(days=3)), 1)
+            flow.add(tasks.report, "end", doubled.result)
+
+        assert flow.handle.state is WorkflowState.SUCCEEDED
+        assert [run.result for run in runs] == [2, "end: 2"]
+
+
+def test_eager_cancels_jobs_that_wait_for_an_event():
+    with eager() as runs:
+        with workflow("flow") as flow:
+            flow.after(flow.add(wait_for_approval), ended=True).add(tasks.report, "end")
+        with workflow("other") as other:
+            other.add(wait_for_approval)
+        job, members = wait_for_approval.delay(), [JobHandle(member_of(each), "default") for each in (flow, other)]
+
+        assert other.handle.cancel()
+        assert (job.cancel(), members[0].cancel()) == ("cancelled", "cancelled")
+
+        assert [job.state, *(member.state for member in members)] == ["cancelled"] * 3
+        assert (flow.handle.state, other.handle.state, runs[-1].result) == ("failed", "cancelled", "end: None")
+    assert job.state == "cancelled"
 
 
 def member_of(flow):
