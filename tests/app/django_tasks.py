@@ -67,10 +67,5 @@ def fail_until(attempt):
 
 
 @task
-def give_a_lambda():
-    return lambda: None
-
-
-@task
 def gate(name, gate):
     tasks.gate.func(name, gate)

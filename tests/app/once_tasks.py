@@ -81,14 +81,6 @@ def collide(name):
 
 
 @task(exactly_once=True, queue_name=QUEUE, backoff=AT_ONCE)
-def return_object(name):
-    """Returns what JSON cannot store."""
-    with told(name):
-        write_effect(name)
-    return object()
-
-
-@task(exactly_once=True, queue_name=QUEUE, backoff=AT_ONCE)
 def spawn(name):
     """Enqueues a job, and dies after its commit, before it could be sent to Redis."""
     with told(name):

@@ -230,14 +230,6 @@ def test_a_receiver_in_place_of_the_log_of_django_is_told(broker, monkeypatch):
     assert heard == [result]
 
 
-def test_arguments_are_stored_as_plain_json(broker):
-    given = {"a": (1, 2)}
-    result = tasks.add.enqueue((1, "x"), b=given)
-
-    assert (result.args, result.kwargs) == ([[1, "x"]], {"b": {"a": [1, 2]}})
-    assert result == tasks.add.get_result(result.id)
-
-
 def test_a_task_finds_its_backend_again_when_a_test_changes_the_setting():
     before = tasks.note.get_backend()
     with with_options(max_attempts=7):

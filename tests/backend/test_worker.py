@@ -7,7 +7,7 @@ import pytest
 
 from django_rtq.backend.compat import TaskResultStatus
 from tests.app import django_tasks as tasks
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import wait_until
 
 READY, RUNNING, FAILED, SUCCESSFUL = (TaskResultStatus[name] for name in ("READY", "RUNNING", "FAILED", "SUCCESSFUL"))
 
@@ -64,22 +64,6 @@ def test_a_failure_is_final_unless_the_options_say_otherwise(rtq_worker):
     assert [error.exception_class for error in retried.errors] == [KeyError, KeyError]
     assert retried.started_at < retried.last_attempted_at < retried.finished_at
     assert len(set(retried.worker_ids)) == 1
-
-
-def test_a_value_that_is_not_json_is_a_failure(rtq_worker):
-    rtq_worker()
-    result = finished(tasks.give_a_lambda.enqueue())
-
-    assert result.errors[0].exception_class is TypeError
-    assert "Unsupported type" in result.errors[0].traceback
-
-
-def test_a_job_of_delay_has_a_result_as_well(rtq_worker):
-    rtq_worker()
-    handle = tasks.add.delay(1, b=2)
-
-    assert handle.get(timeout=PATIENCE) == 3
-    assert tasks.add.get_result(handle.id).return_value == 3
 
 
 def test_a_job_that_is_running_or_cancelled(rtq_worker, journal, inspector):

@@ -106,14 +106,6 @@ def test_a_job_costs_two_statements_more_than_its_transaction(effects):
     assert abs(row.committed_at - timezone.now()) < timedelta(seconds=60)
 
 
-def test_a_failure_in_eager_leaves_no_effect(effects):
-    with eager(), pytest.raises(ValueError, match="a"):
-        once_tasks.fail.delay("a", 1)
-
-    assert effects() == []
-    assert not CommittedJob.objects.exists()
-
-
 @pytest.mark.django_db
 def test_eager_works_inside_a_transaction():
     with connection.cursor() as cursor:
@@ -123,15 +115,6 @@ def test_eager_works_inside_a_transaction():
 
     assert [run.state for run in runs] == [JobState.SUCCEEDED, JobState.DEAD]
     assert [row.job_id for row in CommittedJob.objects.all()] == [good.id]
-
-
-def test_drain_settles_a_job_that_has_committed(broker, effects):
-    job = once_tasks.effect.delay("a")
-    CommittedJob.objects.create(job_id=job.id, queue="once", committed_at=timezone.now())
-    (run,) = drain()
-
-    assert (run.id, run.state, run.result) == (job.id, JobState.SUCCEEDED, None)
-    assert effects() == []
 
 
 # -- a run that succeeds has committed
@@ -532,18 +515,6 @@ def test_the_row_of_a_job_in_another_queue_is_kept(broker, database):
     commit(queued.id, days=100)
 
     assert delete_committed_jobs("default") == 0
-
-
-def test_a_requeued_dead_letter_that_has_committed_is_settled(broker, inspector, effects):
-    """As after a commit whose reply was lost."""
-    dead = once_tasks.collide.using(max_attempts=1).delay("a")
-    drain(raise_errors=False)
-    commit(dead.id, days=0)
-    inspector.requeue("once", [dead.id])
-    drain()
-
-    assert dead.state is JobState.SUCCEEDED
-    assert effects() == []
 
 
 def test_rows_are_deleted_step_by_step(broker, database, monkeypatch):

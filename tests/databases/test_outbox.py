@@ -105,13 +105,6 @@ def test_the_request_succeeds_when_redis_is_away_at_the_commit(outbox_options, c
     assert len(caplog.records) == 1
 
 
-def test_and_when_it_is_full(redis, names):
-    commit("known queue")
-    with redis.full_memory():
-        commit("a", "b")
-    assert OutboxJob.objects.count() == 2
-
-
 def test_and_without_a_transaction(outbox_options, caplog):
     outbox_options(REDIS=UNREACHABLE)
     job, unique = note.delay("a"), once.delay("b")

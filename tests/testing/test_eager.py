@@ -284,13 +284,6 @@ def add_user(name):
 
 class TestInATransaction(TestCase):
     @eager()
-    def test_jobs_of_on_commit_run_with_the_callbacks(self):
-        with self.captureOnCommitCallbacks(execute=True):
-            transaction.on_commit(lambda: add_user.delay("a"))
-            assert not User.objects.exists()
-        assert User.objects.exists()
-
-    @eager()
     def test_a_failed_job_rolls_back_its_own_block_only(self):
         User.objects.create(username="before")
         with pytest.raises(ValueError, match="after the insert"), mock.patch(f"{__name__}.FAIL", True):

@@ -39,14 +39,14 @@ def test_the_test_runner_of_django(redis):
 def test_pytest(redis):
     pytest.importorskip("lupa")
     output = run(redis, *pytest_arguments())
-    assert int(re.search(r"(\d+) passed", output)[1]) > 25
+    assert int(re.search(r"(\d+) passed", output)[1]) > 20
 
 
 def test_several_processes_share_a_server_for_tests(redis):
     pytest.importorskip("xdist")
     options = ["-n", "2", "-k", "Drained or drain"]
     output = run(redis, *pytest_arguments("xdist"), *options, PROJECT_TEST_REDIS_URL=redis.proxy.url)
-    assert int(re.search(r"(\d+) passed", output)[1]) >= 10
+    assert int(re.search(r"(\d+) passed", output)[1]) >= 9
 
 
 # -- RTQ["TEST"]
@@ -81,7 +81,7 @@ def test_a_suite_that_drains_without_fakeredis_says_what_to_install(tmp_path):
 def test_what_a_test_says_itself_holds(redis):
     pytest.importorskip("lupa")
     output = run(redis, *pytest_arguments(), "-k", "not Guard and not refused", PROJECT_TEST="drain")
-    assert count_of_passed(output) > 20
+    assert count_of_passed(output) > 15
 
 
 def test_processes_that_share_a_server_do_not_share_jobs(redis):

@@ -136,22 +136,6 @@ class TestDrain:
 
         assert [run.state for run in runs] == ["scheduled", "retrying", "succeeded"]
 
-    def test_a_run_takes_one_round_trip_to_read_and_one_for_each_step(self, broker, monkeypatch):
-        tasks.walk.delay("a")
-        sent = []
-        execute = type(broker.redis).execute_each
-
-        def note(self, commands, **options):
-            sent.append([str(command[0]) for command in commands])
-            return execute(self, commands, **options)
-
-        monkeypatch.setattr(type(broker.redis), "execute_each", note)
-        drain()
-
-        steps = [commands for commands in sent if "TIME" in commands and "HGETALL" in commands]
-        assert len(steps) == 1
-        assert len(steps[0]) == 4
-
     @pytest.mark.parametrize(
         ("scene", "words"),
         [
@@ -190,13 +174,6 @@ class TestDrain:
             job.send("approved", object())
         with pytest.raises(PayloadTooLarge, match=r"The value of event 'approved' has 65,538 bytes"):
             job.send("approved", "x" * 65_536)
-
-    def test_too_late_is_said(self):
-        job = tasks.order.delay("a", timeout=0)
-        drain()
-
-        with pytest.raises(WrongState, match="is over"):
-            job.send("approved")
 
 
 @task(takes_context=True, max_attempts=2)

@@ -7,10 +7,7 @@ while it makes the group, a member fails for good.
 import os
 import signal
 
-import pytest
-
-from django_rtq import WorkflowState, workflow
-from django_rtq.workflows.store import WorkflowStore
+from django_rtq import workflow
 from tests.app import tasks as app_tasks
 from tests.app import workflow_steps as tasks
 from tests.support.jobs import QUEUE, WORKER, settlement
@@ -69,19 +66,6 @@ def test_what_follows_and_nobody_has_enqueued_is_found_by_a_heartbeat(rtq_worker
     assert handle.progress().done == 5
     assert live_jobs(redis) == {}
     redis.zadd(broker.keys.of(QUEUE).unstarted, {handle.id: 1})  # for a long time
-    rtq_worker(**FAST)
-
-    handle.get(PATIENCE)
-
-    assert journal.starts("report callback") == 1
-
-
-def test_a_maker_that_dies_leaves_nothing_or_all(rtq_worker, redis, broker, journal):
-    """It dies after the workflow was stored, and before any member was enqueued."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WorkflowStore, "start", lambda *args: None)
-        handle = group(5, app_tasks.note)
-    assert handle.state is WorkflowState.RUNNING
     rtq_worker(**FAST)
 
     handle.get(PATIENCE)

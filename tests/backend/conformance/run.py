@@ -1,8 +1,7 @@
-"""Runs Django's own tests of django.tasks against a backend: python -m tests.backend.conformance.run FOLDER [NAME]
+"""Runs Django's own tests of django.tasks against our backend: python -m tests.backend.conformance.run FOLDER
 
-FOLDER is `tests/tasks` of Django's source. In a copy of it other backends stand in place of DummyBackend and
-ImmediateBackend; nothing else is changed. NAME is a package of others.py; without it, ours. RTQ_REDIS_URL is the
-address of a server that is emptied.
+FOLDER is `tests/tasks` of Django's source. In a copy of it our backends stand in place of DummyBackend and
+ImmediateBackend; nothing else is changed. RTQ_REDIS_URL is the address of a server that is emptied.
 """
 
 import json
@@ -14,11 +13,8 @@ from pathlib import Path
 
 import django
 from django.conf import settings
-from django.core.management import call_command
-from django.test import SimpleTestCase
 
-OURS = "tests.backend.conformance.backends"
-OTHERS = "tests.backend.conformance.others"
+COLLECTING, DRAINING = (f"tests.backend.conformance.backends.{kind}Backend" for kind in ("Collecting", "Draining"))
 MODULES = ("test_dummy_backend", "test_immediate_backend", "test_tasks")
 #: What the tests expect of a backend with fewer features, or of one that keeps its results in a list of Python.
 SKIPPED = {
@@ -30,12 +26,12 @@ SKIPPED = {
 }
 
 
-def copy_tests(source: Path, target: Path, collecting: str, draining: str) -> None:
-    """Copy the tests as the package `tasks`, with two other backends in them."""
+def copy_tests(source: Path, target: Path) -> None:
+    """Copy the tests as the package `tasks`, with our backends in them."""
     (target / "tasks").mkdir()
     for file in source.glob("*.py"):
         text = file.read_text()
-        for old, new in (("dummy.DummyBackend", collecting), ("immediate.ImmediateBackend", draining)):
+        for old, new in (("dummy.DummyBackend", COLLECTING), ("immediate.ImmediateBackend", DRAINING)):
             (name, kind), (there, other) = old.split("."), new.rsplit(".", 1)
             text = text.replace(f"django.tasks.backends.{old}", new)
             text = text.replace(
@@ -44,20 +40,16 @@ def copy_tests(source: Path, target: Path, collecting: str, draining: str) -> No
         (target / "tasks" / file.name).write_text(text)
 
 
-def set_up(collecting: str, app: str, database: Path) -> None:
-    """Django with the app of the backend, and a server and a database of this run."""
+def set_up(database: Path) -> None:
+    """Django with our app, and a server and a database of this run."""
     settings.configure(
-        INSTALLED_APPS=[app],
+        INSTALLED_APPS=["django_rtq"],
         DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": str(database)}},
         RTQ={"REDIS": os.environ["RTQ_REDIS_URL"], "ENQUEUE_ON_COMMIT": False},  # as the tests of both backends expect
-        TASKS={"default": {"BACKEND": collecting, "QUEUES": []}},
+        TASKS={"default": {"BACKEND": COLLECTING, "QUEUES": []}},
         USE_TZ=True,
     )
     django.setup()
-    if not collecting.startswith(OURS):  # backends that keep their jobs in the database
-        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-        SimpleTestCase.databases = "__all__"
-        call_command("migrate", verbosity=0)
 
 
 def load() -> unittest.TestSuite:
@@ -76,14 +68,11 @@ def _cases(suite: unittest.TestSuite) -> list[unittest.TestCase]:
 
 def main() -> None:
     """Print the counts as JSON in the last line. The exit code is 1 if a test failed."""
-    source, *names = sys.argv[1:]
-    app = names[0] if names else "django_rtq"
-    prefix = f"{OTHERS}.{app.title().replace('_', '')}" if names else f"{OURS}."
-    collecting, draining = f"{prefix}CollectingBackend", f"{prefix}DrainingBackend"
+    (source,) = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
-        copy_tests(Path(source), Path(folder), collecting, draining)
+        copy_tests(Path(source), Path(folder))
         sys.path.insert(0, folder)
-        set_up(collecting, app, Path(folder) / "database.sqlite3")
+        set_up(Path(folder) / "database.sqlite3")
         found = unittest.TextTestRunner(verbosity=1, stream=sys.stdout).run(load())
     failed = len(found.failures) + len(found.errors)
     sys.stdout.write(json.dumps({"run": found.testsRun, "failed": failed, "skipped": len(found.skipped)}) + "\n")

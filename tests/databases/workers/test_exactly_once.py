@@ -75,15 +75,6 @@ def test_a_hook_that_hangs_after_the_commit_does_not_fail_the_job(worker, databa
     assert f"job {job.id} ignores its time limit" in running.log
 
 
-def test_a_failed_run_leaves_nothing_and_is_retried(worker, database, journal):
-    worker("--concurrency", 3)
-    job = once_tasks.fail.delay("a", 2)
-
-    assert job.get(PATIENCE) is None
-    assert journal.starts("a") == 3
-    assert effects(database) == ["a"]
-
-
 def test_a_broken_constraint_of_the_function_is_a_failure(worker, database, journal):
     worker()
     job = once_tasks.collide.using(max_attempts=2).delay("a")
@@ -96,32 +87,11 @@ def test_a_broken_constraint_of_the_function_is_a_failure(worker, database, jour
     assert effects(database) == committed(database) == []
 
 
-def test_a_result_that_cannot_be_stored_leaves_no_effect(worker, database, journal):
-    worker()
-    job = once_tasks.return_object.delay("a")
-
-    with pytest.raises(JobFailed, match=r"the result of .*return_object"):
-        job.get(PATIENCE)
-    assert journal.starts("a") == 1
-    assert effects(database) == committed(database) == []
-
-
 def test_a_time_limit_leaves_no_effect(worker, database, journal):
     worker("--concurrency", 3)
     job = once_tasks.hang.using(time_limit=0.2, max_attempts=1).delay("a")
 
     with pytest.raises(JobFailed, match=r"0\.2 s"):
-        job.get(PATIENCE)
-    assert effects(database) == committed(database) == []
-
-
-def test_a_cancelled_job_leaves_no_effect(worker, database, journal):
-    worker("--concurrency", 3)
-    job = once_tasks.hang.delay("a")
-    journal.wait("start", "a")
-    job.cancel()
-
-    with pytest.raises(JobFailed, match="is cancelled"):
         job.get(PATIENCE)
     assert effects(database) == committed(database) == []
 

@@ -1,7 +1,6 @@
 """Processes are killed between their commit and Redis: no job is lost, none is doubled, and a worker runs them all."""
 
 import os
-import signal
 import subprocess
 import sys
 
@@ -9,7 +8,7 @@ import pytest
 
 from tests.databases.workers.outbox_producer import MOMENTS, moment_of
 from tests.support.forked_commands import ROOT
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.long
 
@@ -52,27 +51,3 @@ def test_every_committed_job_runs_once(produce, database, rtq_worker, journal):
     wait_until(lambda: journal.ends() >= len(orders))
     assert sorted(journal.names()) == sorted(orders)
     assert worker.stop() == 0
-
-
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-def test_a_scheduler_that_runs_no_jobs_moves_them(produce, database, redis, redis_server, inspector):
-    produce(len(MOMENTS))
-    database.query("UPDATE django_rtq_outboxjob SET due_at = '2026-01-01 00:00:00'")
-    scheduler = subprocess.Popen(
-        [sys.executable, str(ROOT / "testproject/manage.py"), "rtq_scheduler", "-v0"],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            **database.environment,
-            "DJANGO_SETTINGS_MODULE": "tests.settings",
-            "RTQ_REDIS_URL": redis_server.url,
-            "RTQ_TEST_OPTIONS": '{"OUTBOX": true}',
-        },
-    )
-    try:
-        wait_until(lambda: not database.query("SELECT 1 FROM django_rtq_outboxjob"))
-    finally:
-        scheduler.send_signal(signal.SIGTERM)
-        assert scheduler.wait(PATIENCE) == 0
-    jobs = inspector.job_list.page("default", "queued").jobs
-    assert sorted(job.args[0] for job in jobs) == ["order-0", "order-2", "order-3", "order-4"]

@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from django_rtq import BatchFailed, Call, Retry, task
+from django_rtq import BatchFailed, Retry, task
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import InvalidTask
 from django_rtq.testing import captured
-from tests.app.batch_tasks import double, index
+from tests.app.batch_tasks import index
 from tests.support.jobs import QUEUE
 
 
@@ -64,10 +64,6 @@ def test_what_makes_no_sense_is_refused_with_the_reason(func, options, why):
         task(**options)(func)
 
     assert not any(name.startswith(__name__) for name in registry._tasks)
-
-
-def test_a_direct_call_calls_the_function():
-    assert double([Call([2]), Call([3])]) == [4, 6]
 
 
 def test_its_jobs_take_any_arguments():

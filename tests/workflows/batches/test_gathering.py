@@ -52,12 +52,6 @@ def test_the_calls_of_several_clients_get_more_in_one_round_trip(gather, session
     assert len(round_trips) == 2  # with the one that claimed the first jobs
 
 
-def test_a_call_gets_no_more_than_its_task_says(gather):
-    enqueue(range(30))
-
-    assert gather(25) == [list(range(10)), list(range(10, 20)), list(range(20, 30))]
-
-
 def test_there_is_room_for_so_many_only_and_each_call_gets_a_part_of_it(gather):
     enqueue("a" * 9, client="x")
     enqueue("b" * 9, client="y")
@@ -72,21 +66,6 @@ def test_without_such_a_task_nothing_is_looked_at(gather):
     assert gather(2) == [["a"], ["b"]]
     assert gather.calls is gather.claimed
     assert all(isinstance(run, Run) and not run.others for run in gather.calls)
-
-
-def test_jobs_that_have_failed_twice_are_apart(gather, broker):
-    jobs = enqueue("abc")
-    keys = broker.keys.of(QUEUE)
-    broker.redis.execute_one(("HSET", keys.failures, jobs[0].id, 2, jobs[2].id, 2))
-
-    assert gather() == [["a", "c"], ["b"]]
-
-
-def test_after_the_failure_before_the_last_each_runs_alone(gather, broker):
-    jobs = enqueue("abc", max_attempts=2)
-    broker.redis.execute_one(("HSET", broker.keys.of(QUEUE).failures, jobs[0].id, 1, jobs[1].id, 1))
-
-    assert gather() == [["a"]]
 
 
 def test_suspects_get_no_others(gather, broker, session):

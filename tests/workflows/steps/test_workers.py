@@ -6,8 +6,7 @@ from functools import partial
 
 import pytest
 
-from django_rtq import JobState, WrongState, workflow
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq import JobState, WrongState
 from tests.app import once_tasks
 from tests.app import step_tasks as tasks
 from tests.support.waiting import PATIENCE, wait_until
@@ -70,14 +69,6 @@ def test_a_job_waits_for_an_event_without_its_worker(worker, journal, order):
         job.send("approved", {"by": "eve"})
 
 
-def test_finally_blocks_run_each_time(worker, journal):
-    worker()
-    job = tasks.order.delay("a")
-    wait_until(lambda: is_waiting(job))
-
-    assert journal.ends("a run") == 1
-
-
 def test_a_burst_leaves_jobs_that_sleep(worker, journal):
     job = tasks.naps.delay("a", 3600)
 
@@ -85,21 +76,6 @@ def test_a_burst_leaves_jobs_that_sleep(worker, journal):
 
     assert is_waiting(job)
     assert journal.starts("a run") == 1
-
-
-def test_a_member_that_waits_has_not_ended(worker, journal):
-    with workflow("orders") as flow:
-        orders = flow.add(tasks.order, "a")
-        flow.add(tasks.order, "b", 0.01)
-        flow.after(orders).add(tasks.read_all, 0)
-    worker()
-    wait_until(lambda: flow.handle.progress().done == 1)
-    (job_id,) = [job.id for job in get_inspector().job_list.page("default", "scheduled").jobs]
-
-    get_inspector().send(job_id, "approved", {"by": "eve"})
-
-    flow.handle.get(PATIENCE)
-    assert journal.starts("a ship") == 1
 
 
 def test_a_worker_that_is_killed_while_it_suspends_loses_nothing(worker, journal):
