@@ -16,7 +16,7 @@ from django_rtq.console.inspector.details import WorkerDetails
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.metrics.reader import TaskCounts, Totals
 from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.merging import merge
+from django_rtq.console.merging import sum_of_counts
 from django_rtq.core.broker.histogram import upper_bound
 from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_place, view_backend
 from django_rtq.exceptions import BrokerError
@@ -163,15 +163,15 @@ def _histograms(totals: Mapping[str, Totals]) -> Iterator[Metric]:
     wait = HistogramMetricFamily("rtq_queue_wait_seconds", text, labels=["queue"])
     by_task: dict[str, list[TaskCounts]] = {}
     for queue, of_queue in totals.items():
-        counts = merge([TaskCounts(), *of_queue.tasks.values()])
-        ms = counts.outcomes.get("wait_ms", 0)
-        wait.add_metric([queue], _buckets(counts.waits, WAIT_BOUNDS_MS, WAIT_LABELS), ms / 1000)
+        waits = sum_of_counts(counts.waits for counts in of_queue.tasks.values())
+        ms = sum(counts.outcomes.get("wait_ms", 0) for counts in of_queue.tasks.values())
+        wait.add_metric([queue], _buckets(waits, WAIT_BOUNDS_MS, WAIT_LABELS), ms / 1000)
         for task, of_task in of_queue.tasks.items():
             by_task.setdefault(task, []).append(of_task)
     for task, every in sorted(by_task.items()):
-        counts = merge(every)
-        us = counts.outcomes.get("run_us", 0)
-        run.add_metric([task], _buckets(counts.runs, RUN_BOUNDS, RUN_LABELS), us / 1_000_000)
+        runs = sum_of_counts(counts.runs for counts in every)
+        us = sum(counts.outcomes.get("run_us", 0) for counts in every)
+        run.add_metric([task], _buckets(runs, RUN_BOUNDS, RUN_LABELS), us / 1_000_000)
     yield from (run, wait)
 
 

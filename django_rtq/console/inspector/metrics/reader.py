@@ -26,6 +26,7 @@ from django_rtq.core.jobs.job import clock_moment
 
 HOUR_MS = 3_600_000
 MAX_HOURS = 48  # before the present one
+OUTCOMES = ("done", "failed", "crashed", "retried", "dead", "expired")  # of tasks
 MAX_NAMES = 50_000  # of counters that are remembered, in some MB
 TOTALS = ("update", "this_hour", "next_hour", "totals")  # the kinds of totals_commands()
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
@@ -138,9 +139,9 @@ def read_counter_name(name: bytes) -> tuple[str, str, int | None]:
 class TaskCounts:
     """Sums of a task's counters."""
 
-    outcomes: dict[str, int] = field(default_factory=dict, metadata=COUNTS)  # done, failed, …, run_us, wait_ms
-    runs: dict[int, int] = field(default_factory=dict, metadata=COUNTS)  # bucket of the run time in seconds -> runs
-    waits: dict[int, int] = field(default_factory=dict, metadata=COUNTS)  # bucket of the wait in ms -> jobs
+    outcomes: dict[str, int] = field(default_factory=dict)  # done, failed, …, run_us, wait_ms
+    runs: dict[int, int] = field(default_factory=dict)  # bucket of the run time in seconds -> runs
+    waits: dict[int, int] = field(default_factory=dict)  # bucket of the wait in ms -> jobs
 
     @classmethod
     def of(cls, numbers: Mapping[bytes, int]) -> TaskCounts:
@@ -156,17 +157,8 @@ class TaskCounts:
 
     def metrics(self) -> TaskMetrics:
         """These sums, and percentiles."""
-        counts = self.outcomes
-        return TaskMetrics(
-            done=counts.get("done", 0),
-            failed=counts.get("failed", 0),
-            crashed=counts.get("crashed", 0),
-            retried=counts.get("retried", 0),
-            dead=counts.get("dead", 0),
-            expired=counts.get("expired", 0),
-            runs=self.runs,
-            waits=self.waits,
-        )
+        outcomes = {name: self.outcomes.get(name, 0) for name in OUTCOMES}
+        return TaskMetrics(**outcomes, runs=self.runs, waits=self.waits)
 
 
 def _seconds(ms: float | None) -> float | None:

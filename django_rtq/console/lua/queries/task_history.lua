@@ -11,13 +11,11 @@
 -- sent twice: changes nothing
 
 local q, hours, task, known = named(), tonumber(ARGV[1]), ARGV[2], ARGV[3]
-local now, SMALL = now_ms(q.clock), 500 -- names of a hash that is read as a whole, which takes less time then
-local SPACE = string.byte(" ")
-local suffix = " " .. task
+local now = now_ms(q.clock)
 
 local function names_of(kinds)
   local names = {}
-  for i, kind in ipairs(kinds) do names[i] = kind .. suffix end
+  for i, kind in ipairs(kinds) do names[i] = kind .. " " .. task end
   return names
 end
 
@@ -30,41 +28,21 @@ local function add_buckets(kinds, letter, first, last)
   end
 end
 local outcomes = { "done", "failed", "crashed", "retried", "dead", "expired" }
-local outcome_names, kinds, names = names_of(outcomes), nil, nil
-
-local function read_small(key)
-  local found, parts = redis.call("HGETALL", key), {}
-  for i = 1, #found, 2 do
-    local name = found[i]
-    local at = #name - #suffix + 1
-    if at > 1 and string.byte(name, at) == SPACE and string.sub(name, at) == suffix then -- byte: most are of other tasks
-      local kind = string.sub(name, 1, at - 1)
-      local is_whole = not string.find(kind, " ", 1, true) -- the name of the task: kinds have no spaces
-      if is_whole and kind ~= "run_us" and kind ~= "wait_ms" then parts[#parts + 1] = kind .. " " .. found[i + 1] end
-    end
-  end
-  return parts
-end
-
-local function read_large(key)
-  if not names then
-    kinds = { unpack(outcomes) }
-    add_buckets(kinds, "r", -23, 24)
-    add_buckets(kinds, "w", 1, 34)
-    names = names_of(kinds)
-  end
-  local parts = {}
-  for i, number in ipairs(redis.call("HMGET", key, unpack(names))) do
-    if number then parts[#parts + 1] = kinds[i] .. " " .. number end
-  end
-  return parts
-end
+local outcome_names, kinds, names = names_of(outcomes), { unpack(outcomes) }, nil
 
 -- The text of an hour; nil if nothing is counted.
 local function read_counters(key)
   for _, number in ipairs(redis.call("HMGET", key, unpack(outcome_names))) do
     if number then
-      local parts = redis.call("HLEN", key) <= SMALL and read_small(key) or read_large(key)
+      if not names then -- of most queues and tasks nothing is counted
+        add_buckets(kinds, "r", -23, 24)
+        add_buckets(kinds, "w", 1, 34)
+        names = names_of(kinds)
+      end
+      local parts = {}
+      for i, counter in ipairs(redis.call("HMGET", key, unpack(names))) do
+        if counter then parts[#parts + 1] = kinds[i] .. " " .. counter end
+      end
       return table.concat(parts, " ")
     end
   end
