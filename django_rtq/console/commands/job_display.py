@@ -89,6 +89,7 @@ def job_dict_in_full(job: JobDetails, waiting_reason: str, member: Membership | 
                 "error_class": attempt.error_class,
                 "error": attempt.error,
                 "traceback": attempt.traceback,
+                "together": attempt.together,
             }
             for attempt in job.attempts
         ],
@@ -122,10 +123,11 @@ def job_lines(job: JobDetails, waiting_reason: str, member: Membership | None = 
         yield f"{name + ':':<12}{one_line(text)}"
     for attempt in reversed(job.attempts):
         heading = ": ".join(filter(None, (attempt.error_class, attempt.error)))
+        call = f", call of {attempt.together}" if attempt.together > 1 else ""
         yield ""
         yield (
             f"Attempt {attempt.number or '?'} failed, {_on_clock(attempt.ended_at)}, after "
-            f"{duration(attempt.seconds)}: {one_line(heading)}"
+            f"{duration(attempt.seconds)}{call}: {one_line(heading)}"
         )
         yield from (f"  {one_line(line)}" for line in attempt.traceback.splitlines())
     yield from _steps(job)

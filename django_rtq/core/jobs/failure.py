@@ -38,10 +38,12 @@ class Failure:
     error_class: str = ""
     error: str
     traceback: str = ""
+    together: int = 1  # how many jobs the call had; stored only if there were others
 
     def line(self) -> str:
         """The line that is stored, without the line break."""
-        return serializer.dumps({name: getattr(self, name) for name in self.__slots__})
+        names = self.__slots__ if self.together > 1 else self.__slots__[:-1]
+        return serializer.dumps({name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,7 @@ class Attempt:
     error_class: str
     error: str
     traceback: str
+    together: int  # how many jobs the call of the function had
 
     @classmethod
     def read(cls, failure: Mapping[str, Any]) -> Attempt:
@@ -66,6 +69,7 @@ class Attempt:
             started_at=None if at is None or seconds is None else moment(int(at - seconds * 1000)),
             ended_at=None if at is None else moment(int(at)),
             seconds=seconds,
+            together=int(_number(failure.get("together")) or 1),
             **{name: str(failure.get(name) or "") for name in ("worker", "error_class", "error", "traceback")},
         )
 

@@ -116,7 +116,9 @@ def _class_name(kind: type[BaseException]) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def failure_line(error: BaseException, *, at_ms: int, attempt: int, worker: str, seconds: float = 0.0) -> str:
+def failure_line(
+    error: BaseException, *, at_ms: int, attempt: int, worker: str, seconds: float = 0.0, together: int = 1
+) -> str:
     """A failure as one line of JSON of bounded length. Never raises, whatever the exception does."""
     return Failure(
         at=at_ms,
@@ -126,6 +128,7 @@ def failure_line(error: BaseException, *, at_ms: int, attempt: int, worker: str,
         error_class=_class_name(type(error)),
         error=_text(error)[:LONGEST_ERROR],
         traceback=_clean(_traceback(error))[-LONGEST_TRACEBACK:],
+        together=together,
     ).line()
 
 

@@ -59,6 +59,7 @@ class CalledTogether:
             except Exception as unfit:  # noqa: BLE001 - its message says what it is
                 error = unfit
         for number, run in enumerate(self._taking_part):
+            run.together_failed = len(self._taking_part)
             if errors is None:
                 self._errors[run] = error
             elif number in errors:

@@ -1,13 +1,18 @@
 """What became of a job, and when."""
 
+import re
 from datetime import datetime, timedelta, timezone
+from html import unescape
 
 import pytest
 
 from django_rtq.console.admin.display.jobs import timeline
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
+from django_rtq.testing import drain
+from tests.app import batch_tasks
 from tests.console.admin.conftest import text
+from tests.support.commands import run
 from tests.support.jobs import QUEUE, claimed_job, settle
 
 MADE = datetime(2026, 11, 22, 10, tzinfo=timezone.utc)
@@ -80,3 +85,18 @@ def test_a_person_who_requeued_a_job_is_named(broker, operator):
     settle(broker, "bury", made, worker="failing", error='{"at":1,"attempt":1,"error":"it broke"}')
     operator.post(f"/admin/django_rtq/job/{made.id}/requeue/", {"queue": QUEUE})
     assert "by user-0" in text(operator.get(f"/admin/django_rtq/job/{made.id}/"))
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_failure_says_how_many_jobs_had_the_call_and_leads_to_them(broker, viewer, number):
+    jobs = [batch_tasks.returns.delay(value=[1, 2]) for _ in range(number)]
+    drain(raise_errors=False)
+
+    html = text(viewer.get(f"/admin/django_rtq/job/{jobs[0].id}/"))
+
+    links = re.findall(r'href="([^"]+)">call of 3</a>', html)
+    assert len(links) == (number > 1)
+    for link in links:
+        listed = text(viewer.get(unescape(link)))
+        assert all(job.id in listed for job in jobs)
+    assert ("call of" in run("rtq_jobs", "show", jobs[0].id).out) is (number > 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest
@@ -237,14 +237,26 @@ class Event(NamedTuple):
     parts: Sequence[str] = ()  # how long it waited and ran, and where
     css: str = ""
     failure: Attempt | None = None
+    call: str = ""  # that others had part in the call
+    url: str = ""  # the list of these
 
 
-def timeline(job: JobDetails, requeued_by: str = "") -> list[Event]:
+def timeline(job: JobDetails, requeued_by: str = "", url: PageUrl | None = None) -> list[Event]:
     """The current state, each stored failure, when it was requeued, ready and enqueued: the newest first."""
-    return [*_life(job, requeued_by), _present(job)][::-1]
+    return [*_life(job, requeued_by, url), _present(job)][::-1]
 
 
-def _life(job: JobDetails, requeued_by: str) -> Iterator[Event]:
+def _neighbours_url(job: JobDetails, url: PageUrl) -> str:
+    """The list of the jobs that failed in the same call as this one, which have died or are due at the same time."""
+    at, newest = job.died_at or job.due_at, job.newest_error[0]
+    if at is None or not newest:
+        return ""
+    since, until = (at + timedelta(seconds=seconds) for seconds in (-1, 1))
+    wanted = JobFilter(task=job.task, client=job.client, error_class=newest, since=since, until=until)
+    return url("queue_change", job.queue, query={"state": str(job.state), **filter_query(wanted)})
+
+
+def _life(job: JobDetails, requeued_by: str, url: PageUrl | None) -> Iterator[Event]:
     requeued, ready = job.requeued_at, job.made_at
     if job.made_at is not None:
         yield Event(_("enqueued"), job.made_at)
@@ -260,7 +272,9 @@ def _life(job: JobDetails, requeued_by: str) -> Iterator[Event]:
             ready = None  # those before are not kept
         title = _("attempt %(number)s failed") % {"number": attempt.number or "?"}
         parts = _times(ready, attempt.started_at, attempt.seconds, attempt.worker)
-        yield Event(title, attempt.ended_at, parts, "rtq-bad", attempt)
+        call = _("call of %(number)s") % {"number": attempt.together} if attempt.together > 1 else ""
+        others = _neighbours_url(job, url) if call and url and attempt == job.attempts[-1] else ""
+        yield Event(title, attempt.ended_at, parts, "rtq-bad", attempt, call, others)
         ready = attempt.ended_at
     if requeued:
         yield again

@@ -153,7 +153,7 @@ class JobAdmin(BulkPages):
             "shard": shard_of(viewed_backend()) if shard_numbers() else None,
             "state": str(STATE_LABELS[job.state]),
             "actions": job_actions(job, self.url, request.user.has_perm),
-            "timeline": timeline(job, who_requeued(job)),
+            "timeline": timeline(job, who_requeued(job), self.url),
             "waiting_reason": clean_text(waiting_reason(job, position)),
             "member": membership_of(job.id),
             "arguments": named_arguments(job),

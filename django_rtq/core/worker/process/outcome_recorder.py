@@ -88,7 +88,10 @@ class OutcomeRecorder:
     def _report(self, run: Run, outcome: Outcome) -> Report:
         if isinstance(outcome, Retried | Buried):
             at_ms = run.now_ms + int(run.seconds * 1000)
-            line = failure_line(outcome.error, at_ms=at_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds)
+            line = failure_line(
+                outcome.error, at_ms=at_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds,
+                together=run.together_failed,
+            )  # fmt: skip
             delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
             verb = RETRIED if isinstance(outcome, Retried) else BURIED
             return Report(verb, run.job_id, delay_ms, line.encode(), int(outcome.is_counted))

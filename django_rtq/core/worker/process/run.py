@@ -58,6 +58,7 @@ class Run:
     task: Task[Any, Any]  # set by open()
     is_open = False  # the record was read, and the task found
     others: Sequence[Run] = ()  # which the same call of the function gets, behind this one
+    together_failed = 1  # jobs in the call in which it failed
     history = ""  # its earlier failures, one JSON a line, if a task with keeps_call has read them
     variables: Context | None = None  # of its function, and of the receivers of its signals
     log_lines: deque[Any] | None = None  # what it has logged and nobody has sent; None: nothing so far
