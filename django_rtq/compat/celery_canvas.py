@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_rtq.compat.celery_options import NAMES, using_options
-from django_rtq.core.broker.brokers import broker_of
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import JobState
@@ -493,7 +494,7 @@ class WorkflowResult(AsyncResult):
                 raise
             return error
         if self._output is _UNKNOWN:
-            (fields,) = workflow_store(broker_of(self._flow.backend)).read_fields([self.id])
+            (fields,) = workflow_store(get_broker(self._flow.backend)).read_fields([self.id])
             if "output" not in fields:
                 raise InvalidTask(
                     f"Workflow {self.id} was made by workflow(), which says of no step that it is its result."
@@ -569,6 +570,6 @@ def _find(job_id: str) -> JobHandle[Any] | None:
     from django_rtq.console.inspector.inspector import get_inspector  # processes that only enqueue do not import it
 
     try:
-        return JobHandle(job_id, get_inspector().find(job_id).queue)
+        return JobHandle(job_id, get_inspector(place_of_job("", job_id)).find(job_id).queue)
     except JobNotFound:
         return None

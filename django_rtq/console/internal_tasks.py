@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from django.apps import apps
 
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.task_backends import pinned_in, place_of_job, places, viewed_backend
+from django_rtq.core.broker.task_backends import pinned_in, place_of_job, places
 from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.context import current_job
@@ -65,10 +65,10 @@ def run_bulk_action(sweep: dict[str, Any], per_second: int = 0, cursor: str = ""
     return done
 
 
-def enqueue_rest(sweep: Sweep, queues: Sequence[str]) -> Iterator[JobHandle]:
+def enqueue_rest(sweep: Sweep, queues: Sequence[str], place: str) -> Iterator[JobHandle]:
     """Enqueue a job in each of these queues, which does what is left there. Raises BrokerError and QueueFull."""
     for queue in queues:
-        action = on_backend(run_bulk_action.using(queue_name=queue), pinned_in(viewed_backend()))
+        action = on_backend(run_bulk_action.using(queue_name=queue), pinned_in(place))
         yield action.delay(sweep.of(queue).stored())
 
 

@@ -28,7 +28,7 @@ from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Sweep
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
 from django_rtq.console.search import STATES
-from django_rtq.core.broker.task_backends import place_of_job, shard_numbers, shard_places, view_backend
+from django_rtq.core.broker.task_backends import place_of_job, shard_numbers
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer
 from django_rtq.limits.limits import QueueLimits
@@ -63,10 +63,6 @@ class Place:
     def at(self, name: str) -> Place:
         """The Redis of a backend in TASKS; "#1": of shard 1."""
         return Place(name)
-
-    @property
-    def _places(self) -> list[str]:
-        return [self._name] if self._name else shard_places()
 
     @property
     def inspector(self) -> Inspector:
@@ -108,19 +104,17 @@ class Place:
 
     def workflows(self, limit: int = 100, *, state: str = "") -> list[WorkflowProgress]:
         """The workflows in which something happened last; of those in a state, if one is named."""
-        return recent_in(self._places, limit, state=state)
+        return recent_in(self.inspector, limit, state=state)
 
     def schedules(self) -> list[ScheduleStatus]:
         """The schedules that can run, by name."""
-        found = self.inspector.in_places(self._places, lambda place: read_schedules(place).valid).values()
+        inspector = self.inspector
+        found = inspector.in_places(inspector.places, lambda place: read_schedules(place).valid).values()
         return sorted(chain.from_iterable(found), key=lambda status: status.entry.name)
 
     def incidents(self) -> list[Incident]:
         """What is wrong at this moment, the worst first."""
-        found: dict[int, list[Incident]] = {}
-        for number, place in enumerate(self._places):
-            with view_backend(place):
-                found[number] = read_incidents()
+        found = dict(enumerate(self.inspector.in_each_shard(read_incidents)))
         return of_shards(found) if len(found) > 1 else found[0]
 
     aworkflows = _awaited(workflows)
@@ -390,7 +384,7 @@ class Client(_Named):
         Running jobs and limits stay, and outcomes of cancelled and expired jobs, which do not name their client. Raises
         ValueError for the client without a name.
         """
-        sweep, workflows = erasure(self.name), workflows_of(self.name, self._place._places)
+        sweep, workflows = erasure(self.name), workflows_of(self.name, self._inspector.places)
         stop_workflows(workflows)
         return _sweep(self._place, sweep) + forget_workflows(workflows)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.core.broker.task_backends import places
@@ -69,9 +69,9 @@ def read_schedules(place: str, *, keep: Keep | None = None, with_jobs: bool = Tr
     return KnownSchedules(valid=valid, broken=schedules.broken, rows=stored.rows)
 
 
-def read_all_schedules(keep: Keep) -> KnownSchedules:
+def read_all_schedules(inspector: Inspector, keep: Keep) -> KnownSchedules:
     """read_schedules() of every Redis of the project."""
-    found = get_inspector().in_places(places(), lambda place: read_schedules(place, keep=keep))
+    found = inspector.in_places(places(), lambda place: read_schedules(place, keep=keep))
     return joined_schedules(found.values())
 
 
@@ -85,23 +85,23 @@ def joined_schedules(every: Iterable[KnownSchedules]) -> KnownSchedules:
     return KnownSchedules(valid=sorted(valid, key=lambda status: status.entry.name), broken=broken, rows=rows)
 
 
-def row_statuses(rows: Mapping[str, Mapping[str, Any]]) -> KnownSchedules:
+def row_statuses(inspector: Inspector, rows: Mapping[str, Mapping[str, Any]]) -> KnownSchedules:
     """The status of each row of the database, by name. Raises BrokerError and ConfigurationError."""
     schedules = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
     entries = [entry for entry in schedules.entries if entry.source == "admin"]
     stored: dict[str, Any] = {}
     used = {"", *(entry.place for entry in entries)}
-    for copy in get_inspector().in_places(used, lambda place: get_broker(place).schedules.read()).values():
+    for copy in inspector.in_places(used, lambda place: get_broker(place).schedules.read()).values():
         stored |= copy.rows
     return KnownSchedules(
-        valid=schedule_statuses(entries),
+        valid=schedule_statuses(inspector, entries),
         broken=schedules.broken,
         rows=rows,
         in_redis=frozenset(name for name, row in rows.items() if stored.get(name) == row),
     )
 
 
-def schedule_statuses(entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
+def schedule_statuses(inspector: Inspector, entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
     """The status of each schedule, in two round trips to each Redis. Raises BrokerError."""
     by_place: dict[str, list[ScheduledTask]] = {}
     for entry in entries:
@@ -111,7 +111,7 @@ def schedule_statuses(entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
         group = by_place[place]
         return _statuses_in(place, group, *get_broker(place).schedules.states(sorted(_queues_of(group))))
 
-    statuses = [status for of_place in get_inspector().in_places(by_place, read).values() for status in of_place]
+    statuses = [status for of_place in inspector.in_places(by_place, read).values() for status in of_place]
     return sorted(statuses, key=lambda status: status.entry.name)
 
 

@@ -27,12 +27,12 @@ class Found:
     total: int
 
 
-def read_query(text: str, longest: int = LONGEST) -> Selection:
+def read_query(inspector: Inspector, text: str, longest: int = LONGEST) -> Selection:
     """Read a query, and look up the workflows of a name. Raises QueryError, and for names of workflows BrokerError."""
     if len(text) > longest:
         raise QueryError(_("The query is longer than %(most)s characters.") % {"most": longest})
     query = Selection.parse(text)
-    flows = _workflow_ids(query.filter.workflow) if query.filter.workflow else ()
+    flows = _workflow_ids(inspector, query.filter.workflow) if query.filter.workflow else ()
     return replace(query, filter=replace(query.filter, workflow_ids=flows))
 
 
@@ -68,10 +68,10 @@ def search_all(inspector: Inspector, query: Selection) -> Iterator[JobDetails]:
             return
 
 
-def _workflow_ids(text: str) -> tuple[str, ...]:
+def _workflow_ids(inspector: Inspector, text: str) -> tuple[str, ...]:
     from django_rtq.console.inspector.members import workflow_ids_of  # who has none need not load it
 
-    ids = workflow_ids_of(text)
+    ids = workflow_ids_of(inspector, text)
     if ids == []:
         raise query_error(f"workflow:{text}", _("no workflow has this name, or it ended long ago"))
     return tuple(ids or ())

@@ -25,7 +25,7 @@ from django.apps import apps
 from django.db import Error, connections, models
 
 from django_rtq.core.broker.messages import PLAIN_FIELDS, EnqueueCall, NewJob
-from django_rtq.core.broker.task_backends import backends_in, place_of, place_of_job, places, viewed_backend
+from django_rtq.core.broker.task_backends import backends_in, place_of, place_of_job, places
 from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.core.jobs.job import made_ms, new_job_id
@@ -188,8 +188,8 @@ class OutboxLag:
     oldest_queue: str = ""
 
 
-def outbox_lag() -> OutboxLag | None:
-    """What waits in the outbox for the Redis that is viewed; None if there is no outbox.
+def outbox_lag(place: str) -> OutboxLag | None:
+    """What waits in the outbox for a Redis; None if there is no outbox.
 
     Errors of the database are a part of it.
     """
@@ -197,7 +197,7 @@ def outbox_lag() -> OutboxLag | None:
     if alias is None:
         return None
     try:
-        rows = rows_of(alias, viewed_backend())
+        rows = rows_of(alias, place)
         first = rows.order_by("pk").values_list("pk", "error", "queue").first()  # ids begin with their time
         jobs = rows.values("pk")[:MOST_COUNTED].count()
     except Error as error:

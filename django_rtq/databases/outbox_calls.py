@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django_rtq.core.broker.messages import EnqueueCall
-from django_rtq.core.broker.task_backends import place_of, place_of_job, shard_of, view_backend
+from django_rtq.core.broker.task_backends import place_of, place_of_job, shard_of
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.transactions.on_commit import Outbox, away, has_transaction
 from django_rtq.core.transactions.rules import outbox_database
@@ -55,12 +55,11 @@ class _Outbox:
             ended = sorted(away & _places_of(call))
             away.difference_update(ended)
         for place in ended:
-            with view_backend(place):
-                alias = outbox_database()
-                lag = None if alias is None or has_transaction(alias) else outbox_lag()
-                waits = f", and {lag.jobs} job(s) wait in the outbox for a relay" if lag and not lag.error else ""
-                where = "Redis" if shard_of(place) is None else f"Shard {shard_of(place)}"
-                logger.info("%s accepts jobs again%s", where, waits)
+            alias = outbox_database()
+            lag = None if alias is None or has_transaction(alias) else outbox_lag(place)
+            waits = f", and {lag.jobs} job(s) wait in the outbox for a relay" if lag and not lag.error else ""
+            where = "Redis" if shard_of(place) is None else f"Shard {shard_of(place)}"
+            logger.info("%s accepts jobs again%s", where, waits)
 
     def _begins_outage(self, call: EnqueueCall, error: Exception) -> bool:
         """Whether this error is to be logged as a warning: it is of no outage, or of one that was not noticed yet."""

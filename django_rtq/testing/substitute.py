@@ -12,7 +12,7 @@ from unittest import mock
 from asgiref.sync import sync_to_async
 
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.brokers import broker_of, substitute_broker
+from django_rtq.core.broker.brokers import get_broker, substitute_broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.handle import JobHandle
@@ -139,7 +139,7 @@ def handles_of_substitutes() -> AbstractContextManager[object]:
 
 
 def _make_handle(job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
-    broker = broker_of(backend)
+    broker = get_broker(backend)
     make = broker.inspector.make_handle if isinstance(broker, _SubstituteBroker) else JobHandle
     return make(job_id, queue_name, duplicate=duplicate, backend=backend)
 

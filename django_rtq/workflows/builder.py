@@ -18,7 +18,7 @@ from zlib import crc32
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
-from django_rtq.core.broker.brokers import broker_of
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.task_backends import place_of, place_of_job
 from django_rtq.core.conf.config import DATABASE, get_config
@@ -441,7 +441,7 @@ class WorkflowBuilder(StepCollector):
                 f"has {len(text):,} bytes, but the outbox takes {MOST_BYTES_IN_OUTBOX:,} at most. Make it in a job, "
                 "whose call goes through the outbox.",
             )
-        queue, place = broker_of(backend).config.default_queue, place_of(place_of_job(backend, self.id))
+        queue, place = get_broker(backend).config.default_queue, place_of(place_of_job(backend, self.id))
         return store_text(alias, place, queue, f"workflow {self.name}", text)
 
     def _store_committed(self, alias: str, new: NewWorkflow, row: str) -> None:
@@ -559,7 +559,7 @@ class AddedSteps(StepCollector):
         for step in self._steps:
             texts += [self._fields.get(f"{name}:{step.number}", "") for name in fields]
             texts.append(" ".join(self._next.get(step.number, ())))
-        broker = broker_of(place_of_job(self._backend or "", self._id))
+        broker = get_broker(place_of_job(self._backend or "", self._id))
         shape = f"{crc32(repr(texts).encode()):x}"
         parts = [(name, "".join(part.lines)) for name, part in self._parts]
         answer, what = workflow_store(broker).add(self._holder, shape, texts, parts, broker.register_queues)

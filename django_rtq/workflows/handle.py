@@ -12,7 +12,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.core.broker.brokers import broker_of
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.extension import required
 from django_rtq.core.handle import check_timeout
@@ -227,7 +227,7 @@ class Workflow:
     @property
     def broker(self) -> Any:
         """The broker of that place."""
-        return broker_of(self.place)
+        return get_broker(self.place)
 
     @property
     def _inspector(self) -> Any:
@@ -286,7 +286,7 @@ def get_workflow(workflow_id: str, *, backend: str = "") -> Workflow:
 
 def recent_workflows(limit: int, *, backend: str = "", start: int = 0, state: str = "") -> list[WorkflowProgress]:
     """The workflows in which something happened last, after so many others; of those in a state, if one is named."""
-    store = workflow_store(broker_of(backend))
+    store = workflow_store(get_broker(backend))
     ids = store.recent(limit, start=start, state=state)
     flows = []
     for flow, fields in zip(ids, store.read_fields(ids), strict=True):
@@ -297,7 +297,7 @@ def recent_workflows(limit: int, *, backend: str = "", start: int = 0, state: st
 
 def count_workflows(state: str = "", *, backend: str = "") -> int:
     """How many workflows there are; in a state, if one is named."""
-    number: int = workflow_store(broker_of(backend)).count(state)
+    number: int = workflow_store(get_broker(backend)).count(state)
     return number
 
 

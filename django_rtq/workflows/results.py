@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
-from django_rtq.core.broker.brokers import broker_of
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import noting_outage
@@ -44,7 +44,7 @@ class StepResults(Generic[R]):
 
 def read_results(backend: str, workflow: str, numbers: list[int]) -> list[Any]:
     """The results of these members. What did not succeed is _LOST. Raises BrokerError and WrongState."""
-    store = workflow_store(broker_of(place_of_job(backend, workflow.partition("+")[0])))
+    store = workflow_store(get_broker(place_of_job(backend, workflow.partition("+")[0])))
     outcomes = store.outcomes(workflow, numbers) if numbers else []
     return [_result(workflow, number, outcome) for number, outcome in zip(numbers, outcomes, strict=True)]
 

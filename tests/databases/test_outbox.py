@@ -221,27 +221,27 @@ def test_it_excludes_another_rule():
 
 
 def test_the_lag(outbox_options):
-    empty = outbox.outbox_lag()
+    empty = outbox.outbox_lag("")
     assert (empty.jobs, empty.oldest_seconds, empty.error) == (0, 0.0, "")
     outbox_options(REDIS=UNREACHABLE)
     commit("a", "b")
     OutboxJob.objects.create(
         pk=f"{made_ms('0' * 12):012x}old", queue="default", task="t", job="", due_at="2026-01-01T00:00Z"
     )
-    lag = outbox.outbox_lag()
+    lag = outbox.outbox_lag("")
     assert lag.jobs == 3
     assert lag.oldest_seconds > 1e9
 
 
 def test_no_lag_without_an_outbox(with_options):
     with_options(OUTBOX=False)
-    assert outbox.outbox_lag() is None
+    assert outbox.outbox_lag("") is None
 
 
 def test_a_missing_table_is_said():
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE django_rtq_outboxjob")
-    lag = outbox.outbox_lag()
+    lag = outbox.outbox_lag("")
     assert "django_rtq_outboxjob" in lag.error
     assert lag.error.endswith(". Run: manage.py migrate django_rtq")
 

@@ -16,9 +16,9 @@ from django_rtq.console import permissions
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.formatting import STATE_LABELS, Grouped, format_number
 from django_rtq.console.inspector import actions
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.places import place_of_job, shard_numbers, viewed_backend
+from django_rtq.console.inspector.places import place_of_job, shard_numbers
 from django_rtq.console.inspector.selection import WAITING, QueryError, Selection
 from django_rtq.console.inspector.sweep import Count, Result, Sweep
 from django_rtq.console.internal_tasks import enqueue_rest
@@ -206,34 +206,34 @@ class Acted:
     error: BrokerError | QueueFull | None = None  # the first one
 
 
-def act(sweep: Sweep, *, seconds: float, limit: int) -> Acted:
-    """Act for as long as there is time, in each shard that is viewed; what is left becomes a job of each queue.
+def act(inspector: Inspector, sweep: Sweep, *, seconds: float, limit: int) -> Acted:
+    """Act for as long as there is time, in each shard; what is left becomes a job of each queue.
 
     A purge leaves nothing to a job, which would wait there, too.
     """
     ends = time.monotonic() + seconds
-    acted = get_inspector().in_each_shard(lambda: _act_here(sweep, ends, limit))
+    acted = inspector.in_each_shard(lambda each: _act_here(each, sweep, ends, limit))
     rest = list(chain.from_iterable(each.rest for each in acted))
     error = next((each.error for each in acted if each.error is not None), None)
     return Acted(merge(each.result for each in acted), rest, error)
 
 
-def _act_here(sweep: Sweep, ends: float, limit: int) -> Acted:
+def _act_here(inspector: Inspector, sweep: Sweep, ends: float, limit: int) -> Acted:
     """In one shard, until that moment; one step at least."""
     if sweep.selection.ids and shard_numbers():
-        ids = [job_id for job_id in sweep.selection.ids if place_of_job("", job_id) == viewed_backend()]
+        ids = [job_id for job_id in sweep.selection.ids if place_of_job("", job_id) == inspector.place]
         if not ids:
             return Acted(Result())
         sweep = replace(sweep, selection=replace(sweep.selection, ids=ids))
     left = max(0.0, ends - time.monotonic())
-    result = get_inspector().sweeps.run(sweep, seconds=left, limit=limit, shown=redacted)
+    result = inspector.sweeps.run(sweep, seconds=left, limit=limit, shown=redacted)
     if sweep.selection.ids:
         result = replace(result, refused=len(sweep.selection.ids) - result.count)
     if isinstance(result.stopped_by, BrokerError):
         return Acted(result, error=result.stopped_by)
     jobs: list[JobHandle[Any]] = []
     try:
-        for job in enqueue_rest(sweep, result.queues_left) if sweep.verb != "purge" else ():
+        for job in enqueue_rest(sweep, result.queues_left, inspector.place) if sweep.verb != "purge" else ():
             jobs.append(job)
     except (BrokerError, QueueFull) as error:
         return Acted(result, jobs, error)

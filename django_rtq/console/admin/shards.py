@@ -16,14 +16,16 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpR
 from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
-from django_rtq.console.inspector.places import place_of_job, shard_numbers, shard_of, shard_place, view_backend
+from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.inspector.places import place_of_job, shard_numbers, shard_of, shard_place
 from django_rtq.console.shards.all_shards import ask_shards
-from django_rtq.console.shards.merged import view_merged
+from django_rtq.console.shards.merged import AllShards
 
 ALL = "all"
 _OF_LISTS = ("shard", "after", "before", "page", "seen", "stop")  # parameters that are of one choice only
 
-View = Callable[[Callable[[], object]], HttpResponse]  # gets what raises BrokerError, if it cannot be shown
+#: Gets what it is about, and what raises BrokerError if that cannot be shown.
+View = Callable[[Inspector, Callable[[], object]], HttpResponse]
 
 
 def in_shard(request: HttpRequest, names: Mapping[str, str], view: View) -> HttpResponse:
@@ -43,8 +45,7 @@ def in_shard(request: HttpRequest, names: Mapping[str, str], view: View) -> Http
     if own is None and chosen in (None, ALL) and len(numbers) > 1:
         return _in_all(request, view, is_read=is_read)
     place = own if own is not None else shard_place(int(chosen)) if chosen not in (None, ALL) else ""
-    with view_backend(place):
-        return _rendered(view(partial(_check, shard_of(place))))
+    return view(get_inspector(place), partial(_check, shard_of(place)))
 
 
 def _are_of_one(names: Mapping[str, str]) -> bool:
@@ -57,17 +58,11 @@ def _own_place(names: Mapping[str, str]) -> str:
 
 
 def _in_all(request: HttpRequest, view: View, *, is_read: bool) -> HttpResponse:
-    with view_merged() as inspector:
-        answer = _rendered(view(lambda: None))
+    inspector = AllShards()
+    answer = view(inspector, lambda: None)
     for number in () if is_read else inspector.silent:
         text = _("Shard %(number)d does not answer. What you asked for was not done there, or only in part.")
         messages.warning(request, text % {"number": number})
-    return answer
-
-
-def _rendered(answer: HttpResponse) -> HttpResponse:
-    if hasattr(answer, "render"):
-        answer.render()  # what it shows may ask Redis
     return answer
 
 

@@ -17,7 +17,7 @@ from django.utils.translation import override
 
 from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.commands.prompts import NotHere, client_argument, positive
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.output import Column, as_json, count, number, table
 from django_rtq.console.render.json import as_dict
 from django_rtq.console.render.sheet import Row, Sheet
@@ -34,6 +34,11 @@ class ConsoleCommand(RTQCommand):
     """A command that looks at jobs, or acts on them."""
 
     in_each_shard = True  # in RTQ["SHARDS"], or once for all
+
+    @property
+    def inspector(self) -> Inspector:
+        """That of the place that it is about."""
+        return get_inspector(self.place)
 
     def places(self, options: Options) -> list[str]:
         """Those of the jobs that are named, if any are."""
@@ -207,7 +212,7 @@ class SheetCommand(ActionCommand):
         with override(None):
             for name, target in targets.items():
                 said[name] = (
-                    verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(get_inspector(), target)
+                    verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(self.inspector, target)
                 )
         return {name: each._replace(text=one_line(each.text)) for name, each in said.items()}
 

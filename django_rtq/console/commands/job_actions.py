@@ -18,9 +18,7 @@ from django_rtq.console.commands.job_arguments import VERBS
 from django_rtq.console.commands.job_selection import find_one, read_selection, selected_queues
 from django_rtq.console.commands.prompts import check_interactive, confirm
 from django_rtq.console.inspector.actions import ACTIONS, Answers, check_target
-from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.members import viewed_places
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Count, Result, Sweep, run_steps
 from django_rtq.console.nouns import find_jobs
@@ -38,7 +36,7 @@ class JobAction:
     """One call of rtq_jobs that does something. All methods raise CommandError."""
 
     def __init__(self, command: ConsoleCommand, options: dict[str, Any]) -> None:
-        self._command, self._options, self._inspector = command, options, get_inspector()
+        self._command, self._options, self._inspector = command, options, command.inspector
         self._did, self._verb = DONE[options["action"]], VERBS[options["action"]]
         self._target: str = options.get("to") or ""
         self._is_of_dead = self._verb in ("requeue", "discard")  # those are told by their number
@@ -159,7 +157,7 @@ class JobAction:
 
     def _check_target(self) -> None:
         try:
-            check_target(self._target, viewed_places())
+            check_target(self._target, [self._command.place])
         except ValueError as error:
             raise CommandError(one_line(error)) from error
 
@@ -211,7 +209,7 @@ def purge(command: ConsoleCommand, options: dict[str, Any], queue: str, client: 
     if options["interactive"]:
         check_interactive()
     sweep = Sweep(verb="purge", selection=Selection(queues=[queue], filter=JobFilter(client=client)))
-    steps = get_inspector().sweeps.steps(sweep)
+    steps = command.inspector.sweeps.steps(sweep)
     result = ask_and_act(command, options, sweep, Count(by_queue={queue: waiting}), steps, expected=queue)
     check_stopped(sweep, result)
     return result.count

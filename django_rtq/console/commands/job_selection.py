@@ -36,7 +36,7 @@ def read_selection(inspector: Inspector, options: dict[str, Any]) -> Selection:
         queues = known_queues(inspector, filter(None, [options["queue"]]))
         return Selection(queues=queues, states=options.get("state") or (), filter=wanted)
     try:
-        selection = read_query(options["query"])
+        selection = read_query(inspector, options["query"])
         if options["action"] != "list":
             check_states(VERBS[options["action"]], selection)
     except QueryError as error:

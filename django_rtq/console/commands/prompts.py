@@ -67,7 +67,7 @@ def system_user() -> str:
 
 def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
     """The names without duplicates. Raises CommandError for a queue neither declared nor used: it is likely a typo."""
-    wanted, known = list(dict.fromkeys(names)), sorted({*declared_queues(), *inspector.queues.names()})
+    wanted, known = list(dict.fromkeys(names)), sorted({*declared_queues(inspector.place), *inspector.queues.names()})
     for name in wanted:
         if name not in known:
             others = f" Known are: {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}."

@@ -18,19 +18,18 @@ from django_rtq.console.commands.command import JSON, NO_WORKER, ConsoleCommand
 from django_rtq.console.commands.prompts import known_queues
 from django_rtq.console.incidents import (
     Incident,
-    Seen,
     find_incidents,
     host_incidents,
     of_shards,
     read_incidents,
+    seen_in,
     worst_of,
 )
-from django_rtq.console.incidents.schedules import known_schedules
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.queues import unserved
 from django_rtq.console.output import Column, as_json, count, duration, facts
-from django_rtq.core.broker.task_backends import place_of, shard_of, view_backend, viewed_backend
+from django_rtq.core.broker.task_backends import place_of, shard_of
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, Options, one_line, seconds_from
 from django_rtq.core.tasks.registry import declared_queues
@@ -157,8 +156,7 @@ class Command(ConsoleCommand):
         is_of_shards = options["shard"] is None and None not in places
         for number, place in places.items():
             try:
-                with view_backend(place):
-                    found[number or 0], now = _read_incidents(options)
+                found[number or 0], now = _read_incidents(get_inspector(place), options)
             except BrokerError as error:
                 shards = {"shards": [number]} if is_of_shards else {}
                 away.append({"kind": "redis_unreachable", "severity": "critical", **shards, "text": str(error)})
@@ -189,7 +187,7 @@ class Command(ConsoleCommand):
     def _list_commands(self, options: Options) -> None:
         """Once, if there are several shards."""
         is_for_all = not options["json"] and options["queues"] is None
-        if is_for_all and viewed_backend() == place_of(self.places(options)[-1]):
+        if is_for_all and self.place == place_of(self.places(options)[-1]):
             self.stdout.write("\n" + self.table_text(COMMAND_COLUMNS, list(_commands())))
             self.stdout.write("\nAll options of one:  python manage.py rtq_jobs --help")
 
@@ -220,7 +218,7 @@ class Command(ConsoleCommand):
                 sleep(WATCH_SECONDS)
 
     def _render(self, options: Options) -> str:
-        names, lag = _split(options["queues"]), outbox_lag()
+        names, lag = _split(options["queues"]), outbox_lag(self.place)
         try:
             return self._read(names, lag, json=options["json"])
         except BrokerUnavailable:
@@ -229,10 +227,10 @@ class Command(ConsoleCommand):
             raise
 
     def _read(self, names: list[str] | None, lag: OutboxLag | None, *, json: bool) -> str:
-        inspector = get_inspector()
+        inspector = self.inspector
         overview = inspector.overview.read()
         queues, workers = [row.details for row in overview.queues], overview.workers
-        incidents = find_incidents(Seen(overview=overview, lag=lag, schedules=known_schedules()))
+        incidents = find_incidents(seen_in(self.place, overview, lag))
         if names is not None:
             queues = inspector.queues.details(known_queues(inspector, names))
             workers = inspector.workers(names)
@@ -241,7 +239,7 @@ class Command(ConsoleCommand):
             state = {
                 "queues": [asdict(queue) for queue in queues],
                 "workers": list(map(_worker, workers)),
-                "unserved": _unserved(names, queues, workers),
+                "unserved": _unserved(inspector.place, names, queues, workers),
                 "outbox": asdict(lag) if lag else None,
                 "server": facts(overview.server, SERVER),
                 "incidents": [incident.as_dict() for incident in incidents],
@@ -273,11 +271,11 @@ class Command(ConsoleCommand):
             yield self.style.WARNING("\n".join(lines))
 
 
-def _read_incidents(options: Options) -> tuple[list[Incident], datetime]:
-    overview = get_inspector().overview.read()
+def _read_incidents(inspector: Inspector, options: Options) -> tuple[list[Incident], datetime]:
+    overview = inspector.overview.read()
     if options["this_host"]:
         return host_incidents(overview, socket.gethostname()), overview.now
-    return read_incidents(overview, oldest_seconds=options["max_oldest"]), overview.now
+    return read_incidents(inspector, overview, oldest_seconds=options["max_oldest"]), overview.now
 
 
 def _unreachable(away: Mapping[str, Any]) -> str:
@@ -303,10 +301,12 @@ def _outbox_text(lag: OutboxLag) -> str:
     return f"Outbox: {count(lag.jobs, 'job')}{more}, the oldest for {duration(lag.oldest_seconds)}{why}"
 
 
-def _unserved(names: list[str] | None, queues: Sequence[QueueDetails], workers: Sequence[WorkerDetails]) -> list[str]:
+def _unserved(
+    place: str, names: list[str] | None, queues: Sequence[QueueDetails], workers: Sequence[WorkerDetails]
+) -> list[str]:
     """Queues without a worker: those that are declared, and others in which jobs wait."""
     waiting = {queue.name for queue in queues if queue.queued or queue.scheduled or queue.retrying}
-    found = unserved(sorted({*declared_queues(), *waiting}), workers)
+    found = unserved(sorted({*declared_queues(place), *waiting}), workers)
     return [name for name in found if names is None or name in names]
 
 

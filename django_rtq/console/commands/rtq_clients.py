@@ -19,13 +19,11 @@ from django_rtq.console.commands.prompts import client_argument, confirm, known_
 from django_rtq.console.inspector.clients.client_list import SORTS
 from django_rtq.console.inspector.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.inspector.clients.holds import holds_text
-from django_rtq.console.inspector.inspector import get_inspector
-from django_rtq.console.inspector.places import viewed_backend
 from django_rtq.console.nouns import Place, erasure
 from django_rtq.console.output import Column, as_json, count, number
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
-from django_rtq.limits.limits import Limit, Limits, limits_text
+from django_rtq.limits.limits import Limit, LimitEditor, Limits, limits_text
 from django_rtq.scale.shard_options import share_of_queue
 
 COLUMNS = [
@@ -128,16 +126,16 @@ class Command(ActionCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        (queue,) = known_queues(get_inspector(), [options["queue"]])
+        (queue,) = known_queues(self.inspector, [options["queue"]])
         self._print_clients(queue, options)
 
     def do_limit(self, options: Options) -> None:
-        (queue,) = known_queues(get_inspector(), [options["queue"]])
-        setters = _limit_setters(queue, options)
+        (queue,) = known_queues(self.inspector, [options["queue"]])
+        setters = _limit_setters(self.inspector.limits, queue, options)
         values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
         try:
             if options["whole_queue"] and options.get("shard") is None:
-                values = share_of_queue(queue, values, viewed_backend())
+                values = share_of_queue(queue, values, self.place)
             limits_text(QUEUE_LIMITS if options["whole_queue"] else CLIENT_LIMITS, values)  # checks them all first
             for change in () if options["dry_run"] else setters.values():
                 change(**values)
@@ -152,13 +150,13 @@ class Command(ActionCommand):
             self._print_clients(queue, options)
 
     def do_pause(self, options: Options) -> None:
-        inspector, named = get_inspector(), options["queue"]
+        inspector, named = self.inspector, options["queue"]
         queues = inspector.queues.names() if named == "*" else known_queues(inspector, [named])
         changed: dict[str, list[str]] = {}
         sentences = []
         try:
             for queue, client in product(queues, options["clients"]):
-                is_changed = _switch(queue, client, options)
+                is_changed = _switch(inspector.limits, queue, client, options)
                 changed.setdefault(client, []).extend([queue] if is_changed else [])
                 what = f"client {one_line(repr(client), 100)} in queue {queue}"
                 resume = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
@@ -170,10 +168,10 @@ class Command(ActionCommand):
     do_resume = do_pause
 
     def do_purge(self, options: Options) -> None:
-        (queue,) = known_queues(get_inspector(), [options["queue"]])
+        (queue,) = known_queues(self.inspector, [options["queue"]])
         purged: dict[str, int] = {}
         for client in options["clients"]:
-            (state,) = get_inspector().clients.get(client, [queue])
+            (state,) = self.inspector.clients.get(client, [queue])
             purged[client] = purge(self, options, queue, client, waiting=state.queued + state.scheduled)
             what = f"client {one_line(repr(client), 100)} in queue {queue}"
             done = f"{'Would purge' if options['dry_run'] else 'Purged'} {count(purged[client], 'job')} of {what}."
@@ -185,9 +183,9 @@ class Command(ActionCommand):
     def do_erase(self, options: Options) -> None:
         erased: dict[str, int] = {}
         for name in options["clients"]:
-            client, who = Place(viewed_backend()).clients[name], f"client {one_line(repr(name), 100)}"
+            client, who = Place(self.place).clients[name], f"client {one_line(repr(name), 100)}"
             try:
-                kept = get_inspector().sweeps.count(erasure(name))
+                kept = self.inspector.sweeps.count(erasure(name))
             except ValueError as error:
                 raise CommandError(str(error), returncode=WRONG_USAGE) from None
             jobs = ("" if kept.is_complete else "at least ") + count(kept.count, "job")
@@ -207,7 +205,7 @@ class Command(ActionCommand):
 
     @override("en")
     def _print_clients(self, queue: str, options: Options) -> None:
-        inspector = get_inspector()
+        inspector = self.inspector
         matching = inspector.clients.count([queue]).matching(
             sort=options.get("sort", "queued"),
             is_reversed=options.get("reverse", False),
@@ -226,9 +224,9 @@ class Command(ActionCommand):
             self.stdout.write(f"Listed: {number_of}. Find others with --search, --sort or --limit.")
 
 
-def _limit_setters(queue: str, options: Options) -> dict[str, Callable[..., None]]:
+def _limit_setters(limits: LimitEditor, queue: str, options: Options) -> dict[str, Callable[..., None]]:
     """Whose limits the options name -> what sets them. Raises CommandError."""
-    limits, clients = get_inspector().limits, options["client"]
+    clients = options["client"]
     if bool(clients) + options["each_client"] + options["whole_queue"] != 1:
         raise CommandError("Whose limit? Give --client NAME, --each-client or --whole-queue.", returncode=WRONG_USAGE)
     if options["each_client"]:
@@ -245,9 +243,9 @@ def _shown(name: str, value: Any) -> str:
     return str(LIMIT_KINDS[name].decode(LIMIT_KINDS[name].text(value).partition("=")[2]))
 
 
-def _switch(queue: str, client: str, options: Options) -> bool:
+def _switch(limits: LimitEditor, queue: str, client: str, options: Options) -> bool:
     """Pause or resume a client. Returns whether that changed something, or with --dry-run, whether it would."""
-    limits, is_pause = get_inspector().limits, bool(options["action"] == "pause")
+    is_pause = bool(options["action"] == "pause")
     if options["dry_run"]:
         known = limits.read(queue).clients.get(client)
         is_paused = known is not None and known.pause is not None

@@ -14,7 +14,7 @@ from django_rtq.console.commands.job_actions import JobAction
 from django_rtq.console.commands.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
 from django_rtq.console.commands.job_display import COLUMNS, job_dict, job_dict_in_full, job_lines, job_row
 from django_rtq.console.commands.job_selection import find_one, list_jobs
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.console.inspector.members import Membership, membership_of
 from django_rtq.console.output import as_json, count, number, table
@@ -55,7 +55,7 @@ class Command(ConsoleCommand):
             text = f"{options['value']!r} is no JSON: {error}. Write text in quotes: '\"yes\"'."
             raise CommandError(text, returncode=WRONG_USAGE) from error
         try:
-            get_inspector().send(options["id"], options["event"], value, queue=options["queue"])
+            self.inspector.send(options["id"], options["event"], value, queue=options["queue"])
         except (JobError, PayloadError, ValueError) as error:
             raise CommandError(one_line(error)) from error
         if options["json"]:
@@ -64,7 +64,7 @@ class Command(ConsoleCommand):
             self.stdout.write(f"Sent event {one_line(options['event'])} to job {one_line(options['id'])}.")
 
     def _list(self, options: dict[str, Any]) -> None:
-        inspector, limit = get_inspector(), options["limit"]
+        inspector, limit = self.inspector, options["limit"]
         if options["json"]:
             self._print_json(list_jobs(inspector, options, limit))
             return
@@ -92,7 +92,7 @@ class Command(ConsoleCommand):
 
         def find(inspector: Inspector, name: str, options: dict[str, Any]) -> JobDetails:
             job, position = inspector.find_with_position(name, options["queue"])
-            reasons[job.id], members[job.id] = waiting_reason(job, position), membership_of(job.id)
+            reasons[job.id], members[job.id] = waiting_reason(job, position), membership_of(job.id, self.place)
             return job
 
         jobs, problems = self._find(options, find)
@@ -107,7 +107,7 @@ class Command(ConsoleCommand):
         self, options: dict[str, Any], find: Callable[[Inspector, str, dict[str, Any]], JobDetails] = find_one
     ) -> tuple[list[JobDetails], list[str]]:
         """The jobs of these ids, and sentences about those that are not there."""
-        inspector, jobs, problems = get_inspector(), [], []
+        inspector, jobs, problems = self.inspector, [], []
         for name in dict.fromkeys(options["ids"]):
             try:
                 jobs.append(find(inspector, name, options))

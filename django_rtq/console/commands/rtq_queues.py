@@ -8,7 +8,6 @@ from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import NO_INPUT, Action, SheetCommand
 from django_rtq.console.commands.job_actions import purge
 from django_rtq.console.commands.prompts import known_queues, system_user
-from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.output import count
 from django_rtq.console.subjects.queues import QUEUES, Queue
 from django_rtq.core.commands.command import Argument, Options
@@ -48,10 +47,10 @@ class Command(SheetCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        self.print_sheet(options, QUEUES, QUEUES.read(get_inspector()))
+        self.print_sheet(options, QUEUES, QUEUES.read(self.inspector))
 
     def do_pause(self, options: Options) -> None:
-        inspector, action = get_inspector(), options["action"]
+        inspector, action = self.inspector, options["action"]
         names = known_queues(inspector, options["queues"])
         switch, targets = SWITCHES["queue"], {name: Target(name, by=system_user()) for name in names}
         verb = next(verb for verb in switch.verbs if verb.name == action)
@@ -65,7 +64,7 @@ class Command(SheetCommand):
     do_resume = do_pause
 
     def do_purge(self, options: Options) -> None:
-        inspector = get_inspector()
+        inspector = self.inspector
         (queue,) = known_queues(inspector, options["queues"])
         (details,) = inspector.queues.details([queue])
         purged = purge(self, options, queue, None, waiting=details.waiting)
@@ -74,7 +73,7 @@ class Command(SheetCommand):
         self.report(options, {"queue": queue, "purged": purged}, [done if purged else nothing])
 
     def do_forget(self, options: Options) -> None:
-        inspector, declared = get_inspector(), declared_queues()
+        inspector, declared = self.inspector, declared_queues(self.place)
         chosen = frozenset({"discard_outcomes"} if options["discard_outcomes"] else ())
         targets = {name: Target(name, options=chosen) for name in known_queues(inspector, options["queues"])}
 

@@ -6,7 +6,7 @@ from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import EVERY_QUEUE, Action, SheetCommand
 from django_rtq.console.commands.prompts import known_queues, system_user, utf8_text
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.subjects.tasks import HOURS, TASKS
 from django_rtq.core.commands.command import Argument, Options
 from django_rtq.core.jobs.aliases import names_of
@@ -39,11 +39,11 @@ class Command(SheetCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        rows = sorted(TASKS.read(get_inspector()), key=lambda row: not row.pauses)
+        rows = sorted(TASKS.read(self.inspector), key=lambda row: not row.pauses)
         self.print_sheet(options, TASKS, rows)
 
     def do_pause(self, options: Options) -> None:
-        inspector, verb = get_inspector(), VERBS[options["action"]]
+        inspector, verb = self.inspector, VERBS[options["action"]]
         queue = None if options["queue"] == "*" else known_queues(inspector, [options["queue"]])[0]
         for task in options["tasks"] if verb.name == "pause" else ():
             get_public_task(task)

@@ -6,9 +6,8 @@ from typing import Any
 
 from django_rtq.console.commands.command import LIMIT, Action, ActionCommand
 from django_rtq.console.inspector.members import recent_in, why_not_started
+from django_rtq.console.nouns import Place
 from django_rtq.console.output import Column, ago, count, facts
-from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.task_backends import shard_places
 from django_rtq.core.commands.command import Argument, Options
 from django_rtq.core.jobs.job import moment
 from django_rtq.workflows.handle import Workflow, WorkflowProgress, get_workflow
@@ -58,12 +57,11 @@ class Command(ActionCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        place = get_broker().backend
-        flows = recent_in([place] if place else shard_places(), options["limit"])
+        flows = recent_in(Place(self.place).inspector, options["limit"])
         self.print_list(options, COLUMNS, flows, _as_dict, if_none="There is no workflow.")
 
     def do_show(self, options: Options) -> None:
-        progress = _find(options).progress()
+        progress = self._find(options).progress()
         if options["json"]:
             self.print_list(options, COLUMNS, [progress], _as_dict)
         else:
@@ -74,22 +72,21 @@ class Command(ActionCommand):
                     self.stdout.write(f"Step {step.number} waits: {reasons}.")
 
     def do_cancel(self, options: Options) -> None:
-        flow = _find(options)
+        flow = self._find(options)
         is_open = not flow.state.is_final if options["dry_run"] else flow.cancel()
         said = f"{'Would cancel' if options['dry_run'] else 'Cancelled'} workflow {flow.id} {flow.name}."
         over = f"Workflow {flow.id} {flow.name} is over already: {flow.state}."
         self.report(options, {"cancelled": is_open, "id": flow.id}, [said if is_open else over])
 
     def do_requeue(self, options: Options) -> None:
-        flow = _find(options)
+        flow = self._find(options)
         number = sum(1 for _ in flow.dead()) if options["dry_run"] else flow.requeue_dead()
         verb = "Would requeue" if options["dry_run"] else "Requeued"
         said = f"{verb} {count(number, 'dead job')} of workflow {flow.id} {flow.name}."
         self.report(options, {"requeued": number, "id": flow.id}, [said])
 
-
-def _find(options: Options) -> Workflow:
-    return get_workflow(options["id"], backend=get_broker().backend)
+    def _find(self, options: Options) -> Workflow:
+        return get_workflow(options["id"], backend=self.place)
 
 
 def _as_dict(flow: WorkflowProgress) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What is wrong, since when, and what ends it: the same for the admin, commands, health checks, metrics and signals."""
 
-from django_rtq.console.incidents.detection import find_incidents, host_incidents, of_shards, read_incidents
+from django_rtq.console.incidents.detection import find_incidents, host_incidents, of_shards, read_incidents, seen_in
 from django_rtq.console.incidents.incident import Action, Incident, Seen, Severity, worst_of
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "host_incidents",
     "of_shards",
     "read_incidents",
+    "seen_in",
     "worst_of",
 ]

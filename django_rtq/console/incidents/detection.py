@@ -9,10 +9,10 @@ from itertools import chain, islice
 from django_rtq.console.incident_options import KINDS, incident_options
 from django_rtq.console.incidents import queues, schedules, server, workers
 from django_rtq.console.incidents.incident import DETECTORS, Incident, Seen, Severity
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.merging import merge_by
-from django_rtq.databases.outbox import outbox_lag
+from django_rtq.databases.outbox import OutboxLag, outbox_lag
 
 __all__ = ["queues", "schedules", "server", "workers"]  # which declare the detectors
 
@@ -21,11 +21,18 @@ OF_A_HOST = ("host_without_worker", "worker_lost", "worker_silent")
 _ORDER = list(Severity)  # the worst first
 
 
-def read_incidents(overview: Overview | None = None, *, oldest_seconds: float | None = None) -> list[Incident]:
+def read_incidents(
+    inspector: Inspector, overview: Overview | None = None, *, oldest_seconds: float | None = None
+) -> list[Incident]:
     """All incidents at this moment, in three round trips to Redis, or one with an overview. Raises BrokerError."""
-    overview = get_inspector().overview.read() if overview is None else overview
-    known = schedules.known_schedules()
-    return find_incidents(Seen(overview=overview, lag=outbox_lag(), schedules=known, oldest_seconds=oldest_seconds))
+    overview = inspector.overview.read() if overview is None else overview
+    return find_incidents(seen_in(inspector.place, overview, outbox_lag(inspector.place), oldest_seconds))
+
+
+def seen_in(place: str, overview: Overview, lag: OutboxLag | None, oldest_seconds: float | None = None) -> Seen:
+    """What detectors look at in a Redis: its schedules, too, in one round trip. Raises BrokerError."""
+    known = schedules.known_schedules(place)
+    return Seen(place=place, overview=overview, lag=lag, schedules=known, oldest_seconds=oldest_seconds)
 
 
 def find_incidents(seen: Seen) -> list[Incident]:

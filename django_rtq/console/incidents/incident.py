@@ -199,6 +199,7 @@ class Seen:
     schedules: KnownSchedules | None = None
     oldest_seconds: float | None = None  # that a job may wait; None: what the settings say
     host: str = ""  # only the workers of this host are of interest
+    place: str = ""  # the Redis that it is about
 
     @property
     def queues(self) -> list[QueueDetails]:

@@ -15,17 +15,16 @@ from django_rtq.console.incidents.incident import QUEUE, SYSTEM, Action, Inciden
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.inspector.queues import unserved
 from django_rtq.console.schedule_status import KnownSchedules, ScheduleStatus, read_schedules
-from django_rtq.core.broker.task_backends import place_of, viewed_backend
 from django_rtq.exceptions import ConfigurationError
 
 MAX_NAME = 80  # characters of a name in a text
 MAX_PROBLEM = 300
 
 
-def known_schedules() -> KnownSchedules:
-    """The schedules that incidents are about: those of the Redis that is viewed. One round trip. Raises BrokerError."""
+def known_schedules(place: str) -> KnownSchedules:
+    """The schedules that incidents of a Redis are about. One round trip. Raises BrokerError."""
     try:
-        return read_schedules(place_of(viewed_backend()), with_jobs=False)
+        return read_schedules(place, with_jobs=False)
     except ConfigurationError as error:
         return KnownSchedules(valid=[], broken={'RTQ["SCHEDULES"]': str(error)}, rows={})
 

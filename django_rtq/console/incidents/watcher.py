@@ -18,7 +18,7 @@ from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import open_broker
-from django_rtq.core.broker.task_backends import shard_numbers, shard_of, shard_place, view_backend
+from django_rtq.core.broker.task_backends import shard_numbers, shard_of, shard_place
 from django_rtq.core.signals import incident_closed, incident_opened
 from django_rtq.core.threads import Loop
 from django_rtq.exceptions import BrokerError
@@ -51,8 +51,7 @@ class IncidentWatcher(Loop):
 
     def _look(self) -> None:
         overview = self._inspector.overview.read()
-        with view_backend(self._broker.backend):
-            found = read_incidents(overview)
+        found = read_incidents(self._inspector, overview)
         incidents = reported([*found, *self._silent_shards()])[:MAX_TRACKED]
         opened, closed = self._broker.maintenance.track_incidents(
             {incident.id: incident.dump() for incident in incidents},

@@ -73,7 +73,7 @@ def queue_unserved(seen: Seen) -> Iterator[Incident]:
 def queues_without_worker(seen: Seen) -> Iterator[Incident]:
     """Declared queues that nobody serves, and in which no job waits."""
     waiting = _waiting(seen.overview)
-    names = [name for name in unserved(declared_queues(), seen.overview.workers) if name not in waiting]
+    names = [name for name in unserved(declared_queues(seen.place), seen.overview.workers) if name not in waiting]
     if names and seen.overview.living:
         command = f"{COMMAND} --queues {','.join(names)}"
         yield queues_without_worker.incident(names=_names(names), command=command)

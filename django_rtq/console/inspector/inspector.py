@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -36,7 +35,6 @@ from django_rtq.core.broker.one_job import JobAccess, check_id
 from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.core.broker.server_info import ServerDetails, ask_server
-from django_rtq.core.broker.task_backends import views_all_shards
 from django_rtq.core.jobs.details import JobDetails, read_found
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
@@ -65,8 +63,11 @@ class Inspector(JobAccess):
     The actions are methods; lists, metrics and the like are read through the readers that it owns.
     """
 
+    is_of_all_shards = False
+
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker)
+        self.place = broker.backend  # of all shards: that of shard 0, for what is there only
         self._redis, self._keys = broker.redis, broker.keys
         self.queues = QueueReader(broker)
         self.overview = OverviewReader(broker)
@@ -80,6 +81,21 @@ class Inspector(JobAccess):
         self.tasks = TaskReader(broker)
         self.memory = MemoryReader(broker)
         self.task_pauses = TaskPauses(broker)
+
+    # -- places
+
+    @property
+    def places(self) -> list[str]:
+        """What it is about: one, or all shards."""
+        return [self.place]
+
+    def in_each_shard(self, do: Callable[[Inspector], T]) -> list[T]:
+        """Do it; with the inspector of all shards, in each of them. Returns the results."""
+        return [do(self)]
+
+    def in_places(self, places: Iterable[str], read: Callable[[str], T]) -> dict[str, T]:
+        """What is in these places. With the inspector of all shards, one that does not answer is left out."""
+        return {place: read(place) for place in places}
 
     # -- look
 
@@ -219,14 +235,6 @@ class Inspector(JobAccess):
                 signals.send_reclaimed(Inspector, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
         return reclaimed
 
-    def in_each_shard(self, do: Callable[[], T]) -> list[T]:
-        """Do it; where a page is about all shards, in each of them. Returns the results."""
-        return [do()]
-
-    def in_places(self, places: Iterable[str], read: Callable[[str], T]) -> dict[str, T]:
-        """What is in these places. Where a page is about all shards, one that does not answer is left out."""
-        return {place: read(place) for place in places}
-
     # -- act on queues
 
     def pause(self, queue: str, *, by: str = "") -> bool:
@@ -260,17 +268,8 @@ class Inspector(JobAccess):
         return self._redis.execute_one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
 
 
-#: That of all shards at once, while a page is about them: see merged.py.
-of_all_shards: ContextVar[Inspector | None] = ContextVar("rtq_inspector_of_all_shards", default=None)
-
-
-def get_inspector(backend: str | None = None) -> Inspector:
-    """The inspector of this process, for a backend in TASKS that has a Redis of its own; "": for RTQ["REDIS"].
-
-    None: for RTQ["REDIS"], or what a command or page is about: a backend, or all shards. Raises ConfigurationError.
-    """
-    if backend is None and views_all_shards() and (of_all := of_all_shards.get()) is not None:
-        return of_all
+def get_inspector(backend: str = "") -> Inspector:
+    """The inspector of this process for a backend in TASKS; "": for RTQ["REDIS"]. Raises ConfigurationError."""
     return _inspector_of(get_broker(backend))
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from django.utils.translation import ngettext
 
 from django_rtq.console.formatting import format_number
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.client import clock_ms
-from django_rtq.core.broker.task_backends import shard_places, viewed_backend, views_all_shards
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
@@ -34,13 +33,13 @@ class Membership:
         return " ".join(f"{text}." for text in map(dead_text, self.workflow.blocking()))
 
 
-def membership_of(job_id: str) -> Membership | None:
+def membership_of(job_id: str, place: str) -> Membership | None:
     """The workflow and step of a job. None for other jobs, and once the workflow is forgotten. Raises BrokerError."""
     workflow_id = workflow_of(job_id)
     if not workflow_id:
         return None
     try:
-        progress = Workflow(workflow_id, backend=get_broker().backend).progress()
+        progress = Workflow(workflow_id, backend=place).progress()
         number = int(job_id[-6:], 16)
     except (WorkflowNotFound, ValueError):
         return None
@@ -50,23 +49,23 @@ def membership_of(job_id: str) -> Membership | None:
     return None
 
 
-def workflow_ids_of(text: str) -> list[str] | None:
+def workflow_ids_of(inspector: Inspector, text: str) -> list[str] | None:
     """The ids of the workflows with this name, or this id. None: a silent shard may have some. Raises BrokerError."""
     if _ID.fullmatch(text):
         return [text]
-    places = viewed_places()
-    answers = get_inspector().in_places(
-        places, lambda place: workflow_store(get_broker(place)).having("name", text, MOST_WORKFLOWS)
+    answers = inspector.in_places(
+        inspector.places, lambda place: workflow_store(get_broker(place)).having("name", text, MOST_WORKFLOWS)
     )
     ids = [workflow for named in answers.values() for workflow in named]
-    return ids if ids or len(answers) == len(places) else None
+    return ids if ids or len(answers) == len(inspector.places) else None
 
 
-def recent_in(places: Sequence[str], limit: int, *, start: int = 0, state: str = "") -> list[WorkflowProgress]:
-    """recent_workflows() of several shards. Of one that does not answer a page shows none. Raises BrokerError."""
+def recent_in(inspector: Inspector, limit: int, *, start: int = 0, state: str = "") -> list[WorkflowProgress]:
+    """recent_workflows() of one shard or of all. Of one that does not answer a page shows none. Raises BrokerError."""
+    places = inspector.places
     before = start if len(places) == 1 else 0  # those of several shards are counted when they are sorted
     most = limit + start - before
-    answers = get_inspector().in_places(
+    answers = inspector.in_places(
         places, lambda place: recent_workflows(most, backend=place, start=before, state=state)
     )
     flows = [flow for recent in answers.values() for flow in recent]
@@ -100,11 +99,6 @@ def forget_workflows(workflows: Iterable[tuple[str, str]]) -> int:
         now_ms, store = clock_ms(broker.redis.execute_one(("TIME",), resend=True)), workflow_store(broker)
         done += sum(store.forget(workflow, latest_ms=now_ms) == "forgotten" for workflow in ids)
     return done
-
-
-def viewed_places() -> list[str]:
-    """The shard or backend that is looked at, or all shards."""
-    return shard_places() if views_all_shards() else [viewed_backend()]
 
 
 def why_not_started(progress: WorkflowProgress, step: StepProgress) -> Iterator[str]:

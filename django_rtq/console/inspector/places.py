@@ -7,9 +7,6 @@ from django_rtq.core.broker.task_backends import (
     shard_of,
     shard_place,
     shard_places,
-    view_backend,
-    viewed_backend,
-    views_all_shards,
 )
 
 __all__ = [
@@ -19,7 +16,4 @@ __all__ = [
     "shard_of",
     "shard_place",
     "shard_places",
-    "view_backend",
-    "viewed_backend",
-    "views_all_shards",
 ]

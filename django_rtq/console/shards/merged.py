@@ -5,8 +5,7 @@ All shards are asked at once. One that does not answer is left out, and is named
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
@@ -14,7 +13,7 @@ from typing import Any, TypeVar
 
 from django_rtq.console.inspector.clients.clients import ClientReader
 from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
-from django_rtq.console.inspector.inspector import MOST_CLIENTS, Inspector, QueuePage, get_inspector, of_all_shards
+from django_rtq.console.inspector.inspector import MOST_CLIENTS, Inspector, QueuePage, get_inspector
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.inspector.jobs.job_list import JobListReader
@@ -46,8 +45,7 @@ from django_rtq.core.broker.task_backends import (
     shard_numbers,
     shard_of,
     shard_place,
-    view_all_shards,
-    view_backend,
+    shard_places,
 )
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.jobs.details import JobDetails
@@ -80,9 +78,10 @@ class AllShards(Inspector):
     `is_strict`: a shard that does not answer is an error.
     """
 
+    is_of_all_shards = True
+
     def __init__(self, *, is_strict: bool = False) -> None:
-        broker = get_broker("")
-        super().__init__(broker)
+        super().__init__(get_broker())
         self._shards = self
         self.silent: dict[int, SilentShard] = {}
         self._is_strict = is_strict
@@ -121,13 +120,16 @@ class AllShards(Inspector):
         done, refused = dict[int, T](), list[RTQError]()
         for number in self._answering(numbers):
             try:
-                with view_backend(shard_place(number)):
-                    done[number] = do(get_inspector(), number)
+                done[number] = do(get_inspector(shard_place(number)), number)
             except BrokerError as error:
                 self.silent[number] = SilentShard(number, utc_now(), str(error))
             except RTQError as error:
                 refused.append(error)
         return self._checked(ShardAnswers(done, [], refused))
+
+    @property
+    def places(self) -> list[str]:
+        return shard_places()
 
     def in_places(self, places: Iterable[str], read: Callable[[str], T]) -> dict[str, T]:
         shards = {number: place for place in places if (number := shard_of(place)) is not None}
@@ -190,8 +192,8 @@ class AllShards(Inspector):
 
     # -- act
 
-    def in_each_shard(self, do: Callable[[], T]) -> list[T]:
-        return list(self.act(lambda inspector, number: do()).values())
+    def in_each_shard(self, do: Callable[[Inspector], T]) -> list[T]:
+        return list(self.act(lambda inspector, _: do(inspector)).values())
 
     quiet_worker = _each("quiet_worker", _nothing)
     wake_worker = _each("wake_worker", _nothing)
@@ -216,18 +218,6 @@ class AllShards(Inspector):
             found = answers(is_dry_run=False)
         reasons = sorted(found - {"forgotten", "missing"})
         return reasons[0] if reasons else "forgotten" if "forgotten" in found else "missing"
-
-
-@contextmanager
-def view_merged() -> Iterator[AllShards]:
-    """A block in which get_inspector() without an argument is about all shards."""
-    inspector = AllShards()
-    token = of_all_shards.set(inspector)
-    try:
-        with view_all_shards():
-            yield inspector
-    finally:
-        of_all_shards.reset(token)
 
 
 def _shard_with(job_id: str) -> int:

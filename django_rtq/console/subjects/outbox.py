@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.members import viewed_places
 from django_rtq.console.render.column import MOMENT, NUMBER, TASK, Column
 from django_rtq.console.render.sheet import Empty, Found, Sheet, Wanted
 from django_rtq.core.jobs.job import made_at
@@ -31,7 +30,7 @@ class Outbox(Sheet[OutboxRow]):
     empty = Empty(_("Nothing waits in the outbox."), _("What was committed is in Redis."))
 
     def find(self, inspector: Inspector, wanted: Wanted) -> Found:
-        rows = waiting_rows(viewed_places(), MOST_LISTED, wanted.search)
+        rows = waiting_rows(inspector.places, MOST_LISTED, wanted.search)
         start = (wanted.page - 1) * self.per_page
         return Found(rows[start : start + self.per_page], len(rows), len(rows))
 

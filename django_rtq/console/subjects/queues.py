@@ -124,7 +124,7 @@ class Queues(Sheet[Queue]):
 
     def read(self, inspector: Inspector) -> Sequence[Queue]:
         """Those that were used, and those that tasks and settings declare."""
-        overview, declared = inspector.shared_overview.read(), declared_queues()
+        overview, declared = inspector.shared_overview.read(), declared_queues(inspector.place)
         unused = sorted(set(declared) - {row.details.name for row in overview.queues})
         others = [Queue(details, is_declared=True) for details in inspector.queues.details(unused)] if unused else []
         return sorted([*self.used(overview, declared), *others], key=attrgetter("name"))

@@ -147,17 +147,17 @@ class Schedules(Sheet[Planned]):
 
     def read(self, inspector: Inspector, keep: Keep = lambda entry: True) -> Sequence[Planned]:
         """Those of all Redis, or those to keep: first what does not run. Raises BrokerError, ConfigurationError."""
-        rows = self.rows(read_all_schedules(keep))
+        rows = self.rows(inspector, read_all_schedules(inspector, keep))
         return sorted(rows, key=lambda row: (not row.is_bad, not row.problem, row.name))
 
     def of_task(self, inspector: Inspector, task: str) -> Sequence[Planned]:
         """Those of a task. Raises BrokerError and ConfigurationError."""
         return [row for row in self.read(inspector, lambda entry: entry.task.name == task) if row.task == task]
 
-    def rows(self, known: KnownSchedules) -> list[Planned]:
+    def rows(self, inspector: Inspector, known: KnownSchedules) -> list[Planned]:
         """A row of each: first the valid ones. Raises BrokerError."""
         used = {status.place for status in known.valid}
-        overviews = get_inspector().in_places(used, lambda place: get_inspector(place).shared_overview.read())
+        overviews = inspector.in_places(used, lambda place: get_inspector(place).shared_overview.read())
         valid = (_planned(each, overviews[each.place]) for each in known.valid if each.place in overviews)
         return [*valid, *(_invalid(name, known.rows[name], why) for name, why in known.broken.items())]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.core.broker.task_backends import config_of, place_of, shard_numbers, viewed_backend
+from django_rtq.core.broker.task_backends import config_of, place_of, shard_numbers
 from django_rtq.core.conf.config import mode_of_tests
 from django_rtq.core.extension import required
 
@@ -26,17 +26,12 @@ _substitutes: list[Broker | None] = []
 on_brokers_forgotten: list[Callable[[], object]] = []  # caches of what has a broker
 
 
-def get_broker(backend: str | None = None) -> Broker:
-    """The broker of this process for a backend in TASKS; "": for RTQ["REDIS"]; None: for the one that is viewed.
+@cache
+def get_broker(backend: str = "") -> Broker:
+    """The broker of this process for a backend in TASKS; "": for RTQ["REDIS"].
 
     For producers and the admin. Backends with the same Redis share one. Raises ConfigurationError.
     """
-    return broker_of(viewed_backend() if backend is None else backend)
-
-
-@cache
-def broker_of(backend: str) -> Broker:
-    """get_broker() for producers, who always know the backend. Raises ConfigurationError."""
     if _substitutes:
         if _substitutes[-1] is not None:
             return _substitutes[-1]
@@ -59,7 +54,7 @@ def broker_class(place: str, role: str) -> Callable[..., Broker]:
 
     if place or role != "client" or not shard_numbers():
         return Broker
-    return partial(required("shards_broker"), find=broker_of)
+    return partial(required("shards_broker"), find=get_broker)
 
 
 def forget_brokers(places: Collection[str] | None = None) -> None:
@@ -70,7 +65,7 @@ def forget_brokers(places: Collection[str] | None = None) -> None:
 
 
 def _clear_caches() -> None:
-    broker_of.cache_clear()
+    get_broker.cache_clear()
     for clear in on_brokers_forgotten:
         clear()
 

@@ -6,9 +6,7 @@ RTQ["REDIS"] without shards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -40,43 +38,6 @@ class UnknownPlace(ConfigurationError):
 
 
 _SHARD = "#"  # and its number: the name of the place of a shard
-
-#: What a command or a page of the admin looks at: a backend, "" for RTQ["REDIS"], or _SHARD for all shards at once.
-_viewed: ContextVar[str] = ContextVar("rtq_viewed_backend", default="")
-
-
-def viewed_backend() -> str:
-    """The backend that is looked at; "": RTQ["REDIS"], or all shards: then it is shard 0 for what is there only."""
-    place = _viewed.get()
-    return "" if place == _SHARD else place
-
-
-def views_all_shards() -> bool:
-    """Whether all shards are looked at, at once."""
-    return _viewed.get() == _SHARD
-
-
-@contextmanager
-def view_all_shards() -> Iterator[None]:
-    """A block in which views_all_shards()."""
-    token = _viewed.set(_SHARD)
-    try:
-        yield
-    finally:
-        _viewed.reset(token)
-
-
-@contextmanager
-def view_backend(backend: str) -> Iterator[None]:
-    """A block in which get_inspector() and get_broker() without an argument are those of a backend in TASKS.
-
-    Not for code of the project that enqueues: its jobs go where their tasks say. Raises ConfigurationError.
-    """
-    token = _viewed.set(place_of(backend))
-    try:
-        yield
-    finally:
-        _viewed.reset(token)
 
 
 @cache

@@ -15,7 +15,7 @@ from unicodedata import category
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from django_rtq.core.broker.task_backends import UnknownPlace, place_of, shard_places, view_backend
+from django_rtq.core.broker.task_backends import UnknownPlace, place_of, shard_places
 from django_rtq.exceptions import ConfigurationError, RTQError
 
 WRONG_USAGE = 64  # EX_USAGE; 2, as argparse does, is what rtq --check says of something critical
@@ -30,11 +30,12 @@ class RTQCommand(BaseCommand):
 
     # These commands must work while the database or another app does not.
     requires_system_checks = []
-    #: The help of --backend ("": no such option), and whether get_inspector() is for the backend while it runs.
+    #: The help of --backend ("": no such option), and whether it is about one place while it runs.
     backend_help = 'Look at the Redis of this backend in TASKS, if it has its own. Default: RTQ["REDIS"].'
     views_backend = True
     takes_shard = True  # whether it may be told to take one of RTQ["SHARDS"]
     verbosity = 1
+    place = ""  # the Redis that it is about, while it runs
     _is_parsed = False
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
@@ -77,7 +78,8 @@ class RTQCommand(BaseCommand):
 
     def execute_at(self, place: str, *args: Any, **options: Any) -> str | None:
         """Run in one place."""
-        with _in_one_sentence(), view_backend(place):
+        with _in_one_sentence():
+            self.place = place_of(place)
             return super().execute(*args, **options)
 
     def places(self, options: Options) -> list[str]:

@@ -14,7 +14,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from django_rtq.core import signals
-from django_rtq.core.broker.brokers import broker_of
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob, Unreplicated, is_refusal, queue_full
 from django_rtq.core.broker.task_backends import router
 from django_rtq.core.conf.config import get_config
@@ -224,7 +224,7 @@ def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = Fal
     jobs = _new_jobs(task, queue, calls, all_or_none)
     if jobs and (alias := _open_transaction(task)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
-    enqueue = broker_of(backend).enqueue
+    enqueue = get_broker(backend).enqueue
     try:
         answers = enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
         if not STORED.issuperset(answers):
@@ -244,7 +244,7 @@ def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = Fal
 async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """send() for coroutines, without waiting for a commit."""
     queue = task.queue
-    jobs, enqueue = _new_jobs(task, queue, calls, all_or_none), broker_of(task.backend).aenqueue
+    jobs, enqueue = _new_jobs(task, queue, calls, all_or_none), get_broker(task.backend).aenqueue
     answers = await enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
     if not STORED.issuperset(answers):
         answers = await _await_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))

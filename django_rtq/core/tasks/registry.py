@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from django_rtq.core.broker.task_backends import is_in, place_of, queues_in, shard_of, viewed_backend
+from django_rtq.core.broker.task_backends import is_in, place_of, queues_in, shard_of
 from django_rtq.core.conf.config import get_config, task_modules
 from django_rtq.core.jobs.aliases import ALIASES
 from django_rtq.core.tasks.declaration import is_in_installed_app, note_declared
@@ -122,13 +122,13 @@ def all_tasks() -> dict[str, Task[Any, Any]]:
     return dict(sorted(_tasks.items()))
 
 
-def declared_queues(backend: str | None = None) -> list[str]:
+def declared_queues(backend: str = "") -> list[str]:
     """The queues that tasks and settings name, sorted: those that workers are expected to serve.
 
     The default queue is one of them if a task uses it, or if no other is named. Those in the Redis of a backend in
-    TASKS; "": in RTQ["REDIS"]; None: in the one that is viewed. Raises ConfigurationError.
+    TASKS; "": in RTQ["REDIS"]. Raises ConfigurationError.
     """
-    place, config = place_of(viewed_backend() if backend is None else backend), get_config()
+    place, config = place_of(backend), get_config()
     if shard_of(place) is not None:
         place = ""  # all shards have all queues
     of_tasks = {task.queue for task in _tasks.values() if not task.internal and is_in(task.backend, place)}

@@ -18,7 +18,7 @@ from django_rtq.console.inspector.metrics.reader import TaskCounts, Totals
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.merging import sum_of_counts
 from django_rtq.core.broker.histogram import upper_bound
-from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_place, view_backend
+from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_place
 from django_rtq.exceptions import BrokerError
 
 STATES = ("queued", "scheduled", "retrying", "running", "dead")
@@ -68,8 +68,7 @@ class RTQCollector(Collector):
         """All metrics. With RTQ["SHARDS"] those of each shard have its number as a label."""
         if not place_of(self._backend) and shard_numbers():
             return _metrics_of_shards()
-        with view_backend(self._backend):
-            return _read()
+        return _read(place_of(self._backend))
 
 
 def _metrics_of_shards() -> Iterator[Metric]:
@@ -80,8 +79,7 @@ def _metrics_of_shards() -> Iterator[Metric]:
     for number in shard_numbers():
         label = {"shard": str(number)}
         try:
-            with view_backend(shard_place(number)):
-                metrics = list(_read())
+            metrics = list(_read(shard_place(number)))
         except BrokerError as error:
             last = error
             up.add_metric([str(number)], 0)
@@ -95,13 +93,14 @@ def _metrics_of_shards() -> Iterator[Metric]:
     return iter([*merged.values(), up])
 
 
-def _read() -> Iterator[Metric]:
+def _read(place: str) -> Iterator[Metric]:
     """Reads all queues and workers, and finds what is wrong. Raises BrokerError.
 
     It adds past counters to the totals in Redis, so that later scrapes, also of other processes, go on from there.
     """
-    overview = get_inspector().overview.read(with_totals=True)
-    return metrics_of(overview, read_incidents(overview))
+    inspector = get_inspector(place)
+    overview = inspector.overview.read(with_totals=True)
+    return metrics_of(overview, read_incidents(inspector, overview))
 
 
 def metrics_of(overview: Overview, incidents: Iterable[Incident]) -> Iterator[Metric]:

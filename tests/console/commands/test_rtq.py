@@ -20,7 +20,7 @@ from tests.support.server_clock import server_ms
 def declared(monkeypatch):
     """The queues that tasks declare."""
     names = ["default"]
-    monkeypatch.setattr(rtq, "declared_queues", lambda: names)
+    monkeypatch.setattr(rtq, "declared_queues", lambda place: names)
     return names
 
 
@@ -312,14 +312,14 @@ def test_options_that_do_not_go_together(broker, arguments):
     ],
 )
 def test_the_outbox(broker, monkeypatch, lag, text):
-    monkeypatch.setattr(rtq, "outbox_lag", lambda: lag)
+    monkeypatch.setattr(rtq, "outbox_lag", lambda place: lag)
     found = [line for line in run("rtq").out.splitlines() if line.startswith("Outbox")]
     assert found == ([text] if text else [])
     assert run("rtq", "--json").json["outbox"] == (asdict(lag) if lag else None)
 
 
 def test_the_outbox_is_shown_when_redis_is_away(monkeypatch):
-    monkeypatch.setattr(rtq, "outbox_lag", lambda: OutboxLag(jobs=7, oldest_seconds=3.2))
+    monkeypatch.setattr(rtq, "outbox_lag", lambda place: OutboxLag(jobs=7, oldest_seconds=3.2))
     with override_settings(RTQ={"REDIS": UNREACHABLE}):
         shown = run("rtq")
     assert shown.code == 1

@@ -24,7 +24,7 @@ UNKNOWN = "is declared, or has been used yet. Did you mean"
 @pytest.fixture(autouse=True)
 def _declared(monkeypatch):
     for user in ("commands.rtq_queues", "subjects.queues"):
-        monkeypatch.setattr(f"django_rtq.console.{user}.declared_queues", lambda: ["calls", "default"])
+        monkeypatch.setattr(f"django_rtq.console.{user}.declared_queues", lambda place: ["calls", "default"])
 
 
 def test_declared_and_used_queues_are_listed(broker, inspector):

@@ -9,5 +9,5 @@ from tests.console.admin.conftest import round_trips  # noqa: F401
 def declared(monkeypatch):
     """The queues that tasks declare."""
     names = ["low", "mail"]
-    monkeypatch.setattr("django_rtq.console.incidents.workers.declared_queues", lambda: names)
+    monkeypatch.setattr("django_rtq.console.incidents.workers.declared_queues", lambda place: names)
     return names

@@ -211,7 +211,7 @@ STATES = [
 
 @pytest.fixture
 def project(redis, broker, inspector, monkeypatch):
-    monkeypatch.setattr("django_rtq.console.incidents.workers.declared_queues", lambda: [QUEUE])
+    monkeypatch.setattr("django_rtq.console.incidents.workers.declared_queues", lambda place: [QUEUE])
     monkeypatch.setattr(health._answer, "_until", 0.0)
     options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile"]}}
     with override_settings(RTQ=options):

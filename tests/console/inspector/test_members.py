@@ -59,7 +59,7 @@ def two_flows(broker):
 
 
 def found(query):
-    return [job.id for job in search_all(get_inspector(), read_query(query))]
+    return [job.id for job in search_all(get_inspector(), read_query(get_inspector(), query))]
 
 
 def test_a_query_finds_the_jobs_of_a_workflow_by_its_name_or_id(broker):
@@ -74,7 +74,7 @@ def test_a_query_finds_the_jobs_of_a_workflow_by_its_name_or_id(broker):
 
 def test_a_workflow_that_nobody_knows_is_named(broker):
     with pytest.raises(QueryError, match="workflow:none: no workflow has this name"):
-        read_query("workflow:none")
+        read_query(get_inspector(), "workflow:none")
     assert found("workflow:ffffffffffff") == []
 
 
@@ -94,12 +94,12 @@ def test_all_waiting_jobs_of_a_workflow_are_cancelled_and_no_others(broker):
     call_command("rtq_jobs", "cancel", "--query", f"workflow:{OTHER}", "--no-input", stdout=StringIO())
 
     (left,) = search_all(get_inspector(), Selection(states=["queued"]))
-    assert membership_of(left.id) is None
+    assert membership_of(left.id, "") is None
 
 
 def test_a_stored_filter_is_the_same_again(broker):
     two_flows(broker)
-    query = read_query("queue:default workflow:flow")
+    query = read_query(get_inspector(), "queue:default workflow:flow")
 
     assert query.filter.workflow_ids == (FLOW,)
     assert Selection.read(query.stored()).filter == query.filter
@@ -109,13 +109,13 @@ def test_a_stored_filter_is_the_same_again(broker):
 def test_a_job_knows_its_workflow_and_what_blocks_it(broker):
     members = two_flows(broker)
 
-    member = membership_of(members[2])
+    member = membership_of(members[2], "")
 
     assert (member.workflow.id, member.step.number) == (FLOW, 0)
     assert member.blocked_by == "2 of 3 jobs of step t are dead."
-    assert membership_of(queued_job(broker).id) is None
-    assert membership_of(members[0][:-6] + "00ffff") is None  # its number belongs to no step
-    assert membership_of(members[0].replace("789ab", "7fffb")) is None  # forgotten
+    assert membership_of(queued_job(broker).id, "") is None
+    assert membership_of(members[0][:-6] + "00ffff", "") is None  # its number belongs to no step
+    assert membership_of(members[0].replace("789ab", "7fffb"), "") is None  # forgotten
 
 
 def test_a_step_that_has_not_started_says_what_it_waits_for(broker):

@@ -15,7 +15,7 @@ from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_page import encode_cursor
 from django_rtq.console.shards import merged
 from django_rtq.console.shards.all_shards import ask_shards
-from django_rtq.console.shards.merged import view_merged
+from django_rtq.console.shards.merged import AllShards
 from django_rtq.console.shards.merged_page import read_places, write_places
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import shard_place
@@ -129,14 +129,14 @@ def test_no_job_is_missing_or_twice_on_the_pages_of_uneven_shards(three, make, s
     made = [job_id for shard, size in enumerate(sizes) for job_id in make(shard, size)]
 
     for wanted in (JobFilter(), JobFilter(task=NOTE)):
-        with view_merged() as inspector:
+        inspector = AllShards()
 
-            def read(cursor, inspector=inspector, wanted=wanted):
-                page = inspector.queue_page("default", make.__name__, cursor=cursor, limit=4, filter=wanted)
-                assert getattr(page.details, make.__name__) == sum(sizes)
-                return page.page
+        def read(cursor, inspector=inspector, wanted=wanted):
+            page = inspector.queue_page("default", make.__name__, cursor=cursor, limit=4, filter=wanted)
+            assert getattr(page.details, make.__name__) == sum(sizes)
+            return page.page
 
-            pages, seen = read_all(read)
+        pages, seen = read_all(read)
         assert sorted(seen) == sorted(made)
         assert [len(page.jobs) for page in pages[:-1]] == [4] * (len(pages) - 1)
         assert {job.id: job.shard for page in pages for job in page.jobs} == {
@@ -157,8 +157,8 @@ def test_a_list_is_in_its_order_over_all_shards(three, make, moment, newest_firs
     for shard in (2, 0, 1, 0, 2, 2, 1, 0):
         make(shard)
 
-    with view_merged() as inspector:
-        pages, _ = read_all(lambda cursor: inspector.job_list.page("default", make.__name__, cursor=cursor, limit=3))
+    inspector = AllShards()
+    pages, _ = read_all(lambda cursor: inspector.job_list.page("default", make.__name__, cursor=cursor, limit=3))
 
     moments = [getattr(job, moment) for page in pages for job in page.jobs]
     assert len(moments) == 8
@@ -168,8 +168,8 @@ def test_a_list_is_in_its_order_over_all_shards(three, make, moment, newest_firs
 def test_queued_jobs_come_in_turn_by_shard_and_the_urgent_ones_first(three):
     queued(0, 3), queued(1, 3), queued(2, 1, priority=5)
 
-    with view_merged() as inspector:
-        page = inspector.job_list.page("default", "queued", limit=5)
+    inspector = AllShards()
+    page = inspector.job_list.page("default", "queued", limit=5)
 
     assert [job.shard for job in page.jobs] == [2, 0, 1, 0, 1]
 
@@ -177,13 +177,13 @@ def test_queued_jobs_come_in_turn_by_shard_and_the_urgent_ones_first(three):
 def test_a_job_that_comes_or_goes_between_two_pages_shifts_nothing(three):
     made = [*dead(0, 6), *dead(1, 6)]
 
-    with view_merged() as inspector:
-        first = inspector.job_list.page("default", "dead", limit=5)
-        later = dead(1)
-        get_inspector(shard_place(0)).discard("default", [job.id for job in first.jobs])
-        _, rest = read_all(
-            lambda cursor: inspector.job_list.page("default", "dead", cursor=cursor or first.next_cursor, limit=5)
-        )
+    inspector = AllShards()
+    first = inspector.job_list.page("default", "dead", limit=5)
+    later = dead(1)
+    get_inspector(shard_place(0)).discard("default", [job.id for job in first.jobs])
+    _, rest = read_all(
+        lambda cursor: inspector.job_list.page("default", "dead", cursor=cursor or first.next_cursor, limit=5)
+    )
 
     assert sorted([*ids(first.jobs), *rest]) == sorted(made)
     assert later[0] not in rest
@@ -193,8 +193,8 @@ def test_a_shard_that_is_silent_for_one_page_goes_on_where_it_was(three, places)
     made = [*dead(0, 4), *dead(1, 4)]
 
     def read(cursor):
-        with view_merged() as inspector:
-            return inspector.job_list.page("default", "dead", cursor=cursor, limit=2)
+        inspector = AllShards()
+        return inspector.job_list.page("default", "dead", cursor=cursor, limit=2)
 
     first = read("")
     places[1].pause()
@@ -387,8 +387,8 @@ def test_a_queue_a_task_and_a_client_are_paused_in_all_shards(operator, three): 
 
     for url, data in pages.items():
         assert operator.post(f"{url}resume/", data, headers=IN_ALL).status_code == 302
-    with view_merged() as inspector:
-        details = inspector.queues.get("default")
+    inspector = AllShards()
+    details = inspector.queues.get("default")
     assert (details.paused, details.paused_clients) == (False, ())
     assert all(pause.is_over for pause in details.paused_tasks)
 
@@ -518,9 +518,9 @@ def test_a_silent_shard_is_waited_for_once_in_a_request(three, places, monkeypat
     monkeypatch.setattr(merged, "ask_shards", lambda read, numbers: asked.append(numbers) or ask_shards(read, numbers))
     places[2].kill()
 
-    with view_merged() as inspector:
-        inspector.queues.names()
-        inspector.queues.details()
+    inspector = AllShards()
+    inspector.queues.names()
+    inspector.queues.details()
 
     assert asked == [[0, 1, 2], [0, 1]]
     assert list(inspector.silent) == [2]

@@ -10,7 +10,7 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.selection import Selection
 from django_rtq.console.inspector.sweep import Sweep
 from django_rtq.core.broker.brokers import close_brokers, get_broker, open_broker, substitute_broker
-from django_rtq.core.broker.task_backends import shard_place, view_backend
+from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.internal_tasks import enqueue_rest
 from django_rtq.signals import incident_closed, incident_opened
@@ -34,8 +34,7 @@ def jobs(shards):
 
 
 def is_paused(number):
-    with view_backend(shard_place(number)):
-        return get_inspector().overview.read().queues[0].details.paused
+    return get_inspector(shard_place(number)).overview.read().queues[0].details.paused
 
 
 def test_a_page_is_about_the_shard_of_its_address(operator, jobs):  # noqa: F811
@@ -234,8 +233,7 @@ def look(number):
 def test_a_job_of_a_bulk_action_is_in_the_shard_that_it_is_about(shards):
     sweep = Sweep(selection=Selection(queues=("default",), states=("queued",)), verb="cancel")
     for number in (0, 1):
-        with view_backend(shard_place(number)):
-            (job,) = enqueue_rest(sweep, ["default"])
+        (job,) = enqueue_rest(sweep, ["default"], shard_place(number))
         assert shard_in(job.id) == number
         assert job.state == "queued"
     assert [waiting(client) for client in shards] == [1, 1]

@@ -21,6 +21,7 @@ from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.workers import is_hung, time_limit_of
 from django_rtq.console.inspector.actions import VERBS
 from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
+from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.jobs.job_page import LISTS, JobPage
@@ -67,13 +68,13 @@ class JobTable:
     before: int = 0  # jobs on the pages before; other jobs may have come and gone since
 
     @classmethod
-    def read(cls, request: HttpRequest, queue: str) -> JobTable:
+    def read(cls, inspector: Inspector, request: HttpRequest, queue: str) -> JobTable:
         """From the query string. Invalid values are ignored, but for those of the query: raises QueryError."""
         return cls(
             queue=queue,
             state=query_params.get_choice(request.GET, "state", LISTS, "queued"),
             text=(text := request.GET.get("q", "").strip()),
-            filter=read_query(text).filter,
+            filter=read_query(inspector, text).filter,
             cursor=(cursor := query_params.get_text(request.GET, "after", query_params.MAX_CURSOR)),
             before=query_params.get_int(request.GET, "before", 0) if cursor else 0,
         )

@@ -8,9 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.display.jobs import group_row
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
 from django_rtq.console.formatting import format_number
-from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroups
 
 MAX_GROUPS = 200
@@ -27,7 +26,7 @@ class DeadLetterAdmin(PageAdmin):
 
     def groups(self, request: HttpRequest) -> HttpResponse:
         """Dead letters grouped by task and error, the latest group first."""
-        dead_letters = get_inspector().dead_letters
+        dead_letters = inspector_of(request).dead_letters
         groups_of_queues = dead_letters.all_groups(GROUPED_PER_QUEUE)
         groups = [(queue, group) for queue, of_queue in groups_of_queues.items() for group in of_queue.groups]
         groups.sort(key=lambda pair: pair[1].last_at, reverse=True)

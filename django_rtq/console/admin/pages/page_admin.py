@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial, update_wrapper
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
@@ -18,9 +18,9 @@ from django.utils.translation import gettext as _
 from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation_links, search_url
 from django_rtq.console.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.console.admin.urls import page_url
-from django_rtq.console.inspector.inspector import get_inspector, of_all_shards
+from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.inspector.places import shard_numbers, shard_of, viewed_backend, views_all_shards
+from django_rtq.console.inspector.places import shard_numbers, shard_of
 from django_rtq.console.inspector.selection import QueryError
 from django_rtq.console.permissions import VIEW, UserPermissions
 from django_rtq.core.conf.config import get_config
@@ -37,6 +37,16 @@ class Route(NamedTuple):
     view: View
     permission: str = VIEW  # needed in addition to VIEW
     method: str = "GET"  # "POST": an action; "BOTH": a form or a confirmation page
+
+
+def inspector_of(request: HttpRequest) -> Inspector:
+    """What a page is about: a Redis, one shard, or all shards."""
+    return cast(Inspector, vars(request)["rtq_inspector"])
+
+
+def show(request: HttpRequest, inspector: Inspector) -> None:
+    """Let a page be about this."""
+    vars(request)["rtq_inspector"] = inspector
 
 
 class PageAdmin(admin.ModelAdmin):
@@ -83,7 +93,7 @@ class PageAdmin(admin.ModelAdmin):
 
         Forms and confirmation pages are not refreshed, so that they do not change while someone uses them.
         """
-        refreshes = REFRESH_HEADER in request.headers
+        refreshes, inspector = REFRESH_HEADER in request.headers, inspector_of(request)
         seconds = get_config().admin_refresh_seconds
         frame = {} if refreshes else self._site_context(request)
         whole = {
@@ -93,9 +103,9 @@ class PageAdmin(admin.ModelAdmin):
             "may": UserPermissions(request.user),
             "site_name": self.admin_site.name,
             "known_digests": known_digests(request),
-            "counts": {} if is_form or status != 200 else _counts(),
+            "counts": {} if is_form or status != 200 else _counts(inspector),
             "refresh_seconds": None if is_form or status != 200 else seconds or None,
-            "of_all_shards": of_all_shards.get(),
+            "of_all_shards": inspector if inspector.is_of_all_shards else None,
             **context,
         }
         page = TemplateResponse(request, f"admin/django_rtq/{template}", whole, status=status)
@@ -125,7 +135,8 @@ class PageAdmin(admin.ModelAdmin):
             return []
         from django_rtq.console.admin.shards import shard_links  # most projects have none
 
-        current = None if views_all_shards() else shard_of(viewed_backend())
+        inspector = inspector_of(request)
+        current = None if inspector.is_of_all_shards else shard_of(inspector.place)
         return shard_links(request, self.url("queue_changelist"), current)
 
     def _protect(self, page: Route) -> View:
@@ -145,15 +156,17 @@ class PageAdmin(admin.ModelAdmin):
             from django_rtq.console.admin.shards import in_shard  # most projects have none
 
             return in_shard(request, texts, partial(self._view, page, request, texts))
-        return self._view(page, request, texts)
+        return self._view(page, request, texts, get_inspector())
 
     def _view(
         self,
         page: Route,
         request: HttpRequest,
         names: Mapping[str, str],
+        inspector: Inspector,
         check: Callable[[], object] = lambda: None,
     ) -> HttpResponse:
+        show(request, inspector)
         try:
             check()
             return page.view(request, **names)
@@ -189,9 +202,9 @@ class PageAdmin(admin.ModelAdmin):
         return answer
 
 
-def _counts() -> dict[str, int | str]:
+def _counts(inspector: Inspector) -> dict[str, int | str]:
     """The numbers in the navigation, by model: of an overview that was read a moment ago; "": unknown."""
-    overview = get_inspector().shared_overview.glance()
+    overview = inspector.shared_overview.glance()
     return {"job": "", "deadletter": "", "worker": ""} if overview is None else counts_of(overview)
 
 

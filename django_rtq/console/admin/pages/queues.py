@@ -15,17 +15,16 @@ from django_rtq.console.admin.display import overview
 from django_rtq.console.admin.display.charts.history import SPANS, deploy_events, history_charts, span_links
 from django_rtq.console.admin.display.incidents import Health, health_of, health_of_shards
 from django_rtq.console.admin.display.jobs import PAGE_SIZE, JobTable
-from django_rtq.console.admin.pages.page_admin import Route, counts_of
+from django_rtq.console.admin.pages.page_admin import Route, counts_of, inspector_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.formatting import format_duration
-from django_rtq.console.incidents import Incident, Seen, find_incidents
-from django_rtq.console.incidents.schedules import known_schedules
+from django_rtq.console.incidents import Incident, find_incidents, seen_in
 from django_rtq.console.inspector.details import QueueDetails
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.metrics.time_series import Series
 from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.inspector.places import shard_place, view_backend, views_all_shards
+from django_rtq.console.inspector.places import shard_place
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import buttons, tables
 from django_rtq.console.render.sheet import Found, Wanted
@@ -54,11 +53,12 @@ class QueueAdmin(SheetAdmin):
     def overview(self, request: HttpRequest) -> HttpResponse:
         """The overview of all queues."""
         chosen = query_params.get_choice(request.GET, "span", SPANS, "1h")
-        if views_all_shards():
+        inspector = inspector_of(request)
+        if inspector.is_of_all_shards:
             return self._overview_of_shards(request, chosen)
-        front, series = _read_overview(get_inspector(), chosen, is_fresh=REFRESH_HEADER not in request.headers)
-        lag = outbox_lag()
-        incidents = find_incidents(Seen(overview=front, lag=lag, schedules=known_schedules()))
+        front, series = _read_overview(inspector, chosen, is_fresh=REFRESH_HEADER not in request.headers)
+        lag = outbox_lag(inspector.place)
+        incidents = find_incidents(seen_in(inspector.place, front, lag))
         return self._render_overview(request, chosen, front, series, lag, health_of(incidents, front, self.url))
 
     def _overview_of_shards(self, request: HttpRequest, chosen: str) -> HttpResponse:
@@ -71,10 +71,8 @@ class QueueAdmin(SheetAdmin):
         lags: dict[int, OutboxLag | None] = {}
         found: dict[int, list[Incident]] = {}
         for number, (of_shard, _series) in answers.by_shard.items():
-            with view_backend(shard_place(number)):
-                lags[number] = outbox_lag()
-                seen = Seen(overview=of_shard, lag=lags[number], schedules=known_schedules())
-                found[number] = find_incidents(seen)
+            lags[number] = outbox_lag(place := shard_place(number))
+            found[number] = find_incidents(seen_in(place, of_shard, lags[number]))
         health, lag = health_of_shards(answers, found, front, self.url), overview.sum_of_lags(lags.values())
         return self._render_overview(request, chosen, front, series, lag, health, counts=counts_of(front))
 
@@ -124,8 +122,8 @@ class QueueAdmin(SheetAdmin):
     def queue(self, request: HttpRequest, name: str) -> HttpResponse:
         """The page of a queue: its jobs by state, and its clients."""
         _check_name(name)
-        table = JobTable.read(request, name)
-        queue_page = get_inspector().queue_page(
+        table = JobTable.read(inspector_of(request), request, name)
+        queue_page = inspector_of(request).queue_page(
             name,
             table.state,
             cursor=table.cursor,
@@ -154,8 +152,8 @@ class QueueAdmin(SheetAdmin):
         options = {"discard_outcomes"} & request.POST.keys()
         return Target(name, by=request.user.get_username(), options=frozenset(options))
 
-    def ask_context(self, verb: Verb, target: Target) -> dict[str, Any]:
-        has_outcomes = verb.name == "forget" and get_inspector().queues.get(target.name).finished
+    def ask_context(self, request: HttpRequest, verb: Verb, target: Target) -> dict[str, Any]:
+        has_outcomes = verb.name == "forget" and inspector_of(request).queues.get(target.name).finished
         ticks = [("discard_outcomes", _("Delete the outcomes of finished jobs, too"))] if has_outcomes else []
         home = {"url": self.url("queue_change", target.name), "title": target.name}
         return {"ticks": ticks, "breadcrumbs": [home]}

@@ -22,8 +22,9 @@ from django_rtq.console import permissions
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.forms import restore_secrets
 from django_rtq.console.admin.navigation import navigation_links, search_url
+from django_rtq.console.admin.pages.page_admin import inspector_of, show
 from django_rtq.console.admin.urls import page_url
-from django_rtq.console.inspector.inspector import get_inspector, of_all_shards
+from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.places import shard_numbers
 from django_rtq.console.redaction import hidden, hidden_args
 from django_rtq.console.render.html import Viewer, cell_html, tables
@@ -72,7 +73,7 @@ class ScheduleList(ChangeList):
         """The rows, each with its status."""
         super().get_results(request)
         self.result_list = list(self.result_list)
-        attach_status(self.result_list, request)
+        attach_status(self.result_list, request, inspector_of(request))
 
 
 class ScheduleAdmin(admin.ModelAdmin):
@@ -94,13 +95,9 @@ class ScheduleAdmin(admin.ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The standard list, with our navigation links above it."""
-        if len(shard_numbers()) > 1 and of_all_shards.get() is None:
-            from django_rtq.console.shards.merged import view_merged  # most projects have no shards
-
-            with view_merged():
-                return self.changelist_view(request, extra_context)
+        show(request, inspector := _inspector_of_all())
         context = {
-            "of_all_shards": of_all_shards.get(),
+            "of_all_shards": inspector if inspector.is_of_all_shards else None,
             "title": capfirst(str(self.opts.verbose_name_plural)),
             "navigation_links": navigation_links(request, self.admin_site, self.opts),
             "search_url": search_url(request, self.admin_site),
@@ -116,7 +113,7 @@ class ScheduleAdmin(admin.ModelAdmin):
             request.user.has_perm(permissions.VIEW),
         )
         try:
-            declared = SCHEDULES.read(get_inspector(), lambda entry: entry.source != "admin")
+            declared = SCHEDULES.read(inspector_of(request), lambda entry: entry.source != "admin")
         except RTQError:  # the list says it: see attach_status()
             return {}
 
@@ -136,7 +133,7 @@ class ScheduleAdmin(admin.ModelAdmin):
         """The schedule with its status."""
         row: Schedule | None = super().get_object(request, object_id, from_field)
         if row is not None:
-            attach_status([row], request)
+            attach_status([row], request, get_inspector())
             if not self.has_change_permission(request, row):  # read-only: the secrets are never saved
                 vars(row).update(_redacted_arguments(row, may_edit=False))
         return row
@@ -223,12 +220,21 @@ class ScheduleAdmin(admin.ModelAdmin):
         self.message_user(request, texts[on] % {"number": switched})
 
 
-def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
+def _inspector_of_all() -> Inspector:
+    """A list is about all shards, as the rows of the database are."""
+    if len(shard_numbers()) < 2:
+        return get_inspector()
+    from django_rtq.console.shards.merged import AllShards  # most projects have no shards
+
+    return AllShards()
+
+
+def attach_status(rows: Iterable[Schedule], request: HttpRequest, inspector: Inspector) -> None:
     """Set `planned` and `is_in_redis` on each row, and `problem` if one does not run."""
     by_name = {row.name: row for row in rows}
     try:
-        known = row_statuses({name: row.as_row() for name, row in by_name.items()})
-        planned = SCHEDULES.rows(known)
+        known = row_statuses(inspector, {name: row.as_row() for name, row in by_name.items()})
+        planned = SCHEDULES.rows(inspector, known)
     except RTQError as error:
         messages.error(request, str(error))
         return

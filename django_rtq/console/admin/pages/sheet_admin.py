@@ -14,8 +14,7 @@ from django.utils.translation import gettext as _
 from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route
-from django_rtq.console.inspector.inspector import get_inspector, of_all_shards
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
 from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, listing
 from django_rtq.console.render.sheet import Sheet, Wanted
@@ -48,7 +47,7 @@ class SheetAdmin(PageAdmin):
     def list(self, request: HttpRequest) -> HttpResponse:
         """The list: filtered, sorted and paged."""
         wanted = self.wanted(request)
-        found = self.sheet.find(get_inspector(), wanted)
+        found = self.sheet.find(inspector_of(request), wanted)
         context = listing(self.sheet, found, wanted, self.viewer(request))
         return self.render(request, "list.html", {**context, **self.list_context(request, found.rows)})
 
@@ -68,7 +67,7 @@ class SheetAdmin(PageAdmin):
         """The page that asks, with the number and what is lost."""
         words = target.words
         if verb.count is not None:
-            words["count"] = verb.count(get_inspector(), target)
+            words["count"] = verb.count(inspector_of(request), target)
         context = {
             "title": verb.title % words,
             "question": verb.question % words,
@@ -78,7 +77,7 @@ class SheetAdmin(PageAdmin):
             "is_harmless": verb.is_harmless,
             "typed": target.name if verb.is_typed else "",
             "back": self.home(target),
-            **self.ask_context(verb, target),
+            **self.ask_context(request, verb, target),
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
@@ -88,7 +87,7 @@ class SheetAdmin(PageAdmin):
         """What the template of the list shows beside."""
         return {}
 
-    def ask_context(self, verb: Verb, target: Target) -> Mapping[str, Any]:
+    def ask_context(self, request: HttpRequest, verb: Verb, target: Target) -> Mapping[str, Any]:
         """What the page that asks shows beside."""
         return {}
 
@@ -103,7 +102,7 @@ class SheetAdmin(PageAdmin):
 
     def run(self, request: HttpRequest, verb: Verb, target: Target) -> Said:
         """Do it, and log it."""
-        said = verb.run(get_inspector(), target)
+        said = verb.run(inspector_of(request), target)
         if said.log:
             log_action(request, self.entry(target), said.log)
         return said
@@ -138,7 +137,7 @@ class SheetAdmin(PageAdmin):
             may=request.user.has_perm,
             token=get_token(request),
             here=request.get_full_path(),
-            sees_all_shards=of_all_shards.get() is not None,
+            sees_all_shards=inspector_of(request).is_of_all_shards,
         )
 
     def url_of(self, verb: Verb, target: Target) -> str:

@@ -20,9 +20,8 @@ from django_rtq.console.admin.display.jobs import group_row
 from django_rtq.console.admin.display.tasks import QUEUES, charts, in_queues
 from django_rtq.console.admin.forms import EnqueueForm
 from django_rtq.console.admin.navigation import schedules_url
-from django_rtq.console.admin.pages.page_admin import Route
+from django_rtq.console.admin.pages.page_admin import Route, inspector_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
-from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.metrics.reader import MAX_HOURS
 from django_rtq.console.inspector.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
@@ -52,7 +51,7 @@ class TaskAdmin(SheetAdmin):
 
     def task(self, request: HttpRequest, name: str) -> HttpResponse:
         """One task: its runs, its jobs in all queues, its dead letters. A task that nobody knows is not found."""
-        details, row = _find(name)
+        details, row = _find(request, name)
         code, viewer, shown = row.code, self.viewer(request), in_queues(row, details)
         most = len(shown) if request.GET.get("queues") == "all" else MAX_QUEUES_SHOWN
         here = self.viewer(request, lambda page, *args, query=None: self.url(page, *(args or (name,)), query=query))
@@ -91,7 +90,7 @@ class TaskAdmin(SheetAdmin):
 
     def _schedules(self, request: HttpRequest, name: str) -> list[Table]:
         try:
-            rows = SCHEDULES.of_task(get_inspector(), name)
+            rows = SCHEDULES.of_task(inspector_of(request), name)
         except ConfigurationError:  # `manage.py check` says it, and so does the overview
             return []
         may_list = bool(schedules_url(request, self.admin_site))
@@ -103,9 +102,9 @@ class TaskAdmin(SheetAdmin):
 
     def target(self, request: HttpRequest, name: str) -> Target:
         """The task, in one queue or in all."""
-        _details, row = _find(name)
+        _details, row = _find(request, name)
         queue = query_params.get_queue_name(request.POST) if "queue" in request.POST else None
-        if row.is_internal or (queue is not None and queue not in get_inspector().queues.names()):
+        if row.is_internal or (queue is not None and queue not in inspector_of(request).queues.names()):
             raise Http404
         return super().target(request, name)._replace(queue=queue)
 
@@ -147,17 +146,17 @@ class TaskAdmin(SheetAdmin):
         job_id = request.GET.get("job", "")
         if not job_id:
             return {}
-        job = get_inspector().find(job_id, query_params.get_queue_name(request.GET) or None)
+        job = inspector_of(request).find(job_id, query_params.get_queue_name(request.GET) or None)
         if job.task != name or not job.has_call:
             raise Http404
         return {"args": job.args, "kwargs": job.kwargs, "queue_name": job.queue, "client": job.client}
 
 
-def _find(name: str) -> tuple[TaskDetails, TaskRow]:
+def _find(request: HttpRequest, name: str) -> tuple[TaskDetails, TaskRow]:
     """A task: its jobs and its runs. Raises Http404 if nobody knows it."""
     if "\0" in name:  # PostgreSQL could not store it in the log
         raise Http404
-    details = get_inspector().tasks.get(name, MAX_HOURS)
+    details = inspector_of(request).tasks.get(name, MAX_HOURS)
     pauses = pauses_by_task(in_queue.queue for in_queue in details.queues).get(name, ())
     row = TaskRow(task=name, code=all_tasks().get(name), metrics=details.total, pauses=pauses)
     if row.code is None and not details.is_known and not row.paused_in:

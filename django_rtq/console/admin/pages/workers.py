@@ -13,10 +13,9 @@ from django_rtq.console import permissions
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.pages.page_admin import Route
+from django_rtq.console.admin.pages.page_admin import Route, inspector_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.inspector.details import WorkerDetails
-from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.subjects.workers import WORKERS
 
 
@@ -34,7 +33,7 @@ class WorkerAdmin(SheetAdmin):
 
     def wake_all(self, request: HttpRequest) -> HttpResponse:
         """Ask all rtq_worker to start jobs again."""
-        inspector, wake = get_inspector(), SWITCHES["worker"].off
+        inspector, wake = inspector_of(request), SWITCHES["worker"].off
         for name in {worker.supervisor_name: worker.name for worker in inspector.workers()}.values():
             wake.run(inspector, Target(name))  # one that has exited since refuses
         log_action(request, self.model(name="*"), str(wake.log))

@@ -16,12 +16,10 @@ from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.charts.graph import MOST, graph, state_text
 from django_rtq.console.admin.display.jobs import job_row
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
 from django_rtq.console.formatting import format_number
-from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.members import recent_in, viewed_places, why_not_started
-from django_rtq.console.inspector.places import viewed_backend
+from django_rtq.console.inspector.members import recent_in, why_not_started
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import Viewer, action_html
 from django_rtq.console.sanitize import clean_text
@@ -51,9 +49,10 @@ class WorkflowAdmin(PageAdmin):
 
     def workflows(self, request: HttpRequest) -> HttpResponse:
         """Those of all states or of one, the last in which something happened first."""
-        params, places = WorkflowListParams.read(request.GET), viewed_places()
-        counts = get_inspector().in_places(places, lambda place: count_workflows(params.state, backend=place))
-        shown = recent_in(places, params.PER_PAGE, start=params.start, state=params.state)
+        params, inspector = WorkflowListParams.read(request.GET), inspector_of(request)
+        places, state = inspector.places, params.state
+        counts = inspector.in_places(places, lambda place: count_workflows(state, backend=place))
+        shown = recent_in(inspector, params.PER_PAGE, start=params.start, state=params.state)
         number = sum(counts.values())
         context = {
             "title": _("Workflows"),
@@ -73,7 +72,7 @@ class WorkflowAdmin(PageAdmin):
     def workflow(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
         """Its steps, as a graph and as a table."""
         try:
-            progress = _flow(workflow_id).progress()
+            progress = _flow(request, workflow_id).progress()
         except WorkflowNotFound:
             return self._not_found(request, workflow_id)
         steps = sorted(progress.steps, key=lambda step: not step.dead)
@@ -95,7 +94,7 @@ class WorkflowAdmin(PageAdmin):
 
     def cancel(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
         """End it, after confirmation."""
-        flow = _flow(workflow_id)
+        flow = _flow(request, workflow_id)
         try:
             progress = flow.progress()
             is_cancelled = request.method == "POST" and flow.cancel(most_jobs=CANCELLED_IN_REQUEST)
@@ -129,7 +128,7 @@ class WorkflowAdmin(PageAdmin):
             JobFilter(workflow=progress.id),
             request.get_full_path(),
         )
-        walk = get_inspector().job_list.search(lists, wanted, sizes={}, shown=redacted)
+        walk = inspector_of(request).job_list.search(lists, wanted, sizes={}, shown=redacted)
         found = walk.page("", MOST_DEAD).jobs if lists else ()
         return {
             "job_rows": [job_row(redacted(job), "dead", self.url, request.user.has_perm, here) for job in found],
@@ -149,8 +148,8 @@ class WorkflowAdmin(PageAdmin):
         )
 
 
-def _flow(workflow_id: str) -> Workflow:
-    return Workflow(workflow_id, backend=viewed_backend())
+def _flow(request: HttpRequest, workflow_id: str) -> Workflow:
+    return Workflow(workflow_id, backend=inspector_of(request).place)
 
 
 def _row(progress: WorkflowProgress) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.heartbeat import START_SECONDS, Heartbeat
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
-from tests.support.apps import needs, read_incidents
+from tests.support.apps import get_inspector, needs, read_incidents
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -346,7 +346,7 @@ def test_while_processes_crash_before_they_run_a_job_the_supervisor_is_listed_an
         (worker,) = inspector.workers([QUEUE])
         assert (worker.crash_loop, worker.slots, worker.pid) == ("was killed by SIGSEGV", 0, os.getpid())
         assert worker.queues == [QUEUE, "low"]
-    (incident,) = [each for each in read_incidents() if each.kind == "worker_crash_loop"]
+    (incident,) = [each for each in read_incidents(get_inspector()) if each.kind == "worker_crash_loop"]
     assert "was killed by SIGSEGV" in incident.text
 
     heartbeat.tell_crash_loop("")
