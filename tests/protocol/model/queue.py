@@ -421,12 +421,6 @@ class Queue(State):
         changed, self.paused, self.work_signal = self.paused is not None, None, True
         return changed
 
-    def purged_next(self, limit: int, client: str | None) -> list[str]:
-        """What a purge takes first: what is scheduled, or else a lane."""
-        job_ids = in_order(self.scheduled if client is None else self.scheduled_of(client))[:limit]
-        lane = None if job_ids else self.places.lane_to_purge(client)
-        return self.lanes[lane][:limit] if lane else job_ids
-
     def purge(self, limit: int, client: str | None = None) -> list[int]:
         """First what is scheduled, then lane after lane. Rings keep the clients until a claim comes by."""
         job_ids = in_order(self.scheduled if client is None else self.scheduled_of(client))[:limit]

@@ -185,16 +185,6 @@ def a_suspect_waits_behind_others(parallel: ParallelRun) -> None:
     parallel.claim("w1", ("mail",), 5)
 
 
-def a_suspect_is_before_nobody(parallel: ParallelRun) -> None:
-    (suspect,) = send(parallel, "a", client="x")
-    parallel.claim("w0", ("mail",))
-    parallel.reclaim_child("mail", "w0", [suspect])
-    older = f"{parallel.clock.now - 999:012x}-b"
-    parallel.enqueue("mail", [new_job(parallel, "b", client="y")._replace(id=older)])
-    parallel.purge("mail")  # y is in the ring, and has no job
-    parallel.claim("w1", ("mail",), 5)
-
-
 def a_lease_lasts_to_the_end(parallel: ParallelRun) -> None:
     send(parallel, "a")
     parallel.claim("w0", ("mail",))
@@ -282,15 +272,6 @@ def a_log_was_torn_at_the_end_of_a_job(parallel: ParallelRun) -> None:
     parallel.find("mail", job_id)
 
 
-def a_job_crashes_that_failed_before(parallel: ParallelRun) -> None:
-    (job_id,) = send(parallel, "a", max_crashes=3)
-    parallel.claim("w0", ("mail",))
-    run(parallel, "retry", [job_id], 0, 1, ERROR)
-    parallel.promote("mail")
-    parallel.claim("w0", ("mail",))
-    parallel.reclaim_child("mail", "w0", [job_id])
-
-
 def fewer_outcomes_are_kept_than_before(parallel: ParallelRun) -> None:
     keys, model = parallel.broker.keys.of("mail"), parallel.models["mail"]
     old = {f"old-{number:04}": parallel.clock.now - 5000 + number for number in range(2010)}
@@ -330,14 +311,12 @@ SCENARIOS = (
     jobs_wait_for_their_time,
     the_guilty_crash,
     a_suspect_waits_behind_others,
-    a_suspect_is_before_nobody,
     a_lease_lasts_to_the_end,
     leases_run_out,
     outages_come_again_and_again,
     dead_letters_are_trimmed,
     a_log_was_torn,
     a_log_was_torn_at_the_end_of_a_job,
-    a_job_crashes_that_failed_before,
     fewer_outcomes_are_kept_than_before,
     the_longer_of_two_waits_counts,
     a_schedule_began_by_a_clock_that_was_ahead,

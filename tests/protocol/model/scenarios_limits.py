@@ -8,26 +8,6 @@ from tests.protocol.model.scenarios import KEEP_MS, run, send
 ONE, TWO, NONE, RESUMED = "max_running=1", "max_running=2", "max_running=", ""
 
 
-def a_client_at_its_limit_lets_others_pass(parallel: ParallelRun) -> None:
-    parallel.change_limits("mail", {"clients": TWO, "client:y": ONE})
-    x, y = send(parallel, *"abcd", client="x"), send(parallel, *"efg", client="y")
-    z = send(parallel, *"hijk", client="z", priority=-5)
-    parallel.claim("w0", ("mail",), 5)
-    parallel.claim("w1", ("mail",), 1)
-    parallel.accidents.take_token("mail", "work_signal")
-    send(parallel, "l", client="x")  # wakes nobody
-    send(parallel, "m", "n", client="x", priority=-5)
-    parallel.claim("w1", ("mail",), 2)
-    run(parallel, "ack", x[:1], KEEP_MS, "")
-    run(parallel, "retry", y[:1], 3000, 1, "{}")
-    parallel.claim("w1", ("mail",), 5)
-    run(parallel, "bury", x[1:2], 1, "{}")
-    run(parallel, "release", z[:1])
-    parallel.claim("w0", ("mail",), 5)
-    send(parallel, "o", client="y", priority=5)
-    parallel.claim("w0", ("mail",), 1)
-
-
 def a_client_reaches_its_limit_in_the_same_claim(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": ONE})
     send(parallel, "a", "b", client="x")
@@ -50,20 +30,6 @@ def a_queue_at_its_limit(parallel: ParallelRun) -> None:
     parallel.claim("w1", ("mail",), 4)
     parallel.accidents.take_token("mail", "work_signal")
     parallel.change_limits("mail", {"queue": NONE})
-
-
-def a_paused_client(parallel: ParallelRun) -> None:
-    (a, b, _), _ = send(parallel, *"abc", client="x"), send(parallel, *"de", client="y")
-    parallel.claim("w0", ("mail",))
-    parallel.change_limits("mail", {"paused:x": "1 me"})
-    send(parallel, "f", client="x", priority=5)
-    parallel.claim("w0", ("mail",), 2)
-    run(parallel, "ack", [a], KEEP_MS, "")
-    parallel.cancel("mail", b)
-    parallel.claim("w1", ("mail",), 2)
-    parallel.accidents.take_token("mail", "work_signal")
-    parallel.change_limits("mail", {"paused:x": RESUMED})
-    parallel.claim("w1", ("mail",), 2)
 
 
 def a_client_gets_limits(parallel: ParallelRun) -> None:
@@ -104,20 +70,6 @@ def a_worker_dies_and_gives_its_places_back(parallel: ParallelRun) -> None:
     parallel.cancel("mail", y[0])
     parallel.reclaim_child("mail", "w0", x[:1])
     parallel.claim("w1", ("mail",), 4)
-    parallel.claim("w1", ("mail",), 4)
-
-
-def an_unrun_job_of_a_blocked_client(parallel: ParallelRun) -> None:
-    parallel.change_limits("mail", {"client:x": TWO})
-    x = send(parallel, *"abc", client="x")
-    send(parallel, *"de", client="y")
-    parallel.claim("w0", ("mail",), 4)
-    parallel.claim("w1", ("mail",))
-    parallel.change_limits("mail", {"paused:x": "1 me"})
-    run(parallel, "release", x[:2])
-    send(parallel, "f", client="y")
-    parallel.claim("w1", ("mail",))
-    parallel.change_limits("mail", {"paused:x": RESUMED})
     parallel.claim("w1", ("mail",), 4)
 
 
@@ -170,16 +122,6 @@ def what_was_set_at_run_time_wins(parallel: ParallelRun) -> None:
     parallel.forget("bulk")
 
 
-def a_suspect_of_a_blocked_client(parallel: ParallelRun) -> None:
-    parallel.change_limits("mail", {"clients": ONE})
-    x = send(parallel, "a", "b", client="x")
-    send(parallel, "c", client="y")
-    parallel.claim("w0", ("mail",))
-    parallel.reclaim_child("mail", "w0", x[:1])
-    parallel.claim("w1", ("mail",), 3, idle=4)
-    parallel.claim("w1", ("mail",), 3, idle=4)
-
-
 def a_full_client_wakes_nobody(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": ONE, "client:y": "max_running=1 rate=9/1000", "client:z": TWO})
     a, *_ = send(parallel, *"abc", client="x")
@@ -195,15 +137,6 @@ def a_full_client_wakes_nobody(parallel: ParallelRun) -> None:
     send(parallel, "h", "i", client="y")
     parallel.claim("w1", ("mail",), 2)
     parallel.claim("w1", ("mail",), 2)
-
-
-def a_full_client_waits_in_a_lower_band(parallel: ParallelRun) -> None:
-    parallel.change_limits("mail", {"client:x": ONE})
-    send(parallel, "a", client="x")
-    parallel.claim("w0", ("mail",))
-    send(parallel, "b", client="x", priority=-5)
-    send(parallel, "c", "d", client="free")
-    parallel.claim("w1", ("mail",))
 
 
 def a_full_queue_wakes_nobody(parallel: ParallelRun) -> None:
@@ -237,18 +170,13 @@ LIMIT_SCENARIOS = (
     a_higher_limit_lets_a_full_client_go_on,
     a_client_gets_limits,
     a_full_client_wakes_nobody,
-    a_full_client_waits_in_a_lower_band,
     a_full_queue_wakes_nobody,
-    a_client_at_its_limit_lets_others_pass,
     a_client_reaches_its_limit_in_the_same_claim,
     a_queue_at_its_limit,
-    a_paused_client,
     what_runs_already_counts,
     a_worker_dies_and_gives_its_places_back,
-    an_unrun_job_of_a_blocked_client,
     a_blocked_client_has_nothing_left,
     the_log_has_lost_a_count,
     the_log_has_lost_that_a_client_is_blocked,
     what_was_set_at_run_time_wins,
-    a_suspect_of_a_blocked_client,
 )

@@ -6,26 +6,7 @@ from django_rtq.core.broker.messages import NewJob
 from tests.protocol.model.log_calls import LINE, append_log
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, PROGRESS, new_job, run, send, unique_job
-from tests.protocol.model.state import LEASE_MS, RESULT_MS
-
-
-def people_cancel(parallel: ParallelRun) -> None:
-    waits, runs, dies, fails = ids = send(parallel, *"abcd", client="acme")
-    (scheduled,) = send(parallel, "e", due="+3000")
-    parallel.claim("w0", ("mail",), 4)
-    run(parallel, "release", [waits])
-    run(parallel, "bury", [dies], 1, ERROR)
-    run(parallel, "retry", [fails], 3000, 1, ERROR)
-    (behind,) = send(parallel, "f", client="acme")
-    for job_id in (*ids, scheduled, behind, "nobody") * 2:
-        parallel.cancel("mail", job_id)
-        parallel.find("mail", job_id)
-    parallel.advance(RESULT_MS)
-    parallel.trim("mail")
-    parallel.enqueue("mail", [NewJob(waits, 0, 0, "acme", "", "", "", "{}")])  # named in its lane, still
-    parallel.claim("w0", ("mail",))
-    parallel.claim("w1", ("mail",), 3)
-    run(parallel, "ack", [runs], KEEP_MS, DONE)
+from tests.protocol.model.state import LEASE_MS
 
 
 def people_purge_one_client(parallel: ParallelRun) -> None:
@@ -106,19 +87,6 @@ def people_stop_what_runs(parallel: ParallelRun) -> None:
         parallel.advance(LEASE_MS // 2)
         parallel.renew(["nobody"])
     parallel.reclaim("mail")
-
-
-def who_stops_leaves_nothing(parallel: ParallelRun) -> None:
-    ids = send(parallel, *"ab", client="acme", max_crashes=3)
-    parallel.claim("w0", ("mail",), 2)
-    for job_id in ids:
-        parallel.cancel("mail", job_id)
-        parallel.report_progress("mail", "w0", job_id, PROGRESS)
-    run(parallel, "retry", ids[:1], 0, 1, ERROR)
-    parallel.promote("mail")
-    parallel.cancel("mail", ids[0])
-    parallel.claim("w1", ("mail",), 2)
-    parallel.cancel("mail", ids[1])
 
 
 def people_purge(parallel: ParallelRun) -> None:
@@ -290,12 +258,10 @@ OPERATOR_SCENARIOS = (
     people_requeue_elsewhere,
     people_requeue_elsewhere_and_back,
     people_requeue_unique_jobs_elsewhere,
-    people_cancel,
     people_purge_one_client,
     people_cancel_all_of_a_client,
     people_cancel_what_a_client_had_at_a_moment,
     people_stop_what_runs,
-    who_stops_leaves_nothing,
     people_purge,
     people_pause,
     people_forget_a_queue,

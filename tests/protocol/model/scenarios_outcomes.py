@@ -130,17 +130,6 @@ def ids_are_known_until_the_end_of_the_next_period(parallel: ParallelRun) -> Non
         parallel.run_now("mail", jobs[1].id)
 
 
-def a_period_began_by_a_clock_that_was_ahead(parallel: ParallelRun) -> None:
-    ids = send(parallel, "a")
-    parallel.claim("w0", ("mail",))
-    run(parallel, "ack", ids, RESULT_MS, DONE)
-    ahead = parallel.clock.now + 3 * RESULT_MS
-    parallel.models["mail"].clock_state["rotated"] = ahead
-    parallel.redis.hset(parallel.broker.keys.of("mail").clock, "rotated", ahead)
-    for _ in range(2):
-        parallel.trim("mail")
-
-
 OUTCOME_SCENARIOS = (
     outcomes_are_kept_for_their_time,
     counters_are_rolled_up,
@@ -150,5 +139,4 @@ OUTCOME_SCENARIOS = (
     outcomes_are_looked_at_step_by_step,
     an_outcome_cannot_be_read,
     ids_are_known_until_the_end_of_the_next_period,
-    a_period_began_by_a_clock_that_was_ahead,
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from django_rtq.core.broker.messages import NewJob
 from tests.protocol.model.parallel_run import ParallelRun
-from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, new_job, run, send, unique_job
-from tests.protocol.model.state import LEASE_MS
+from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, run, send, unique_job
 
 CHARGE, MAIL = '{"task":"shop.charge"}', '{"task":"shop.mail","args":[1]}'
 
@@ -65,17 +64,6 @@ def the_scheduler_gives_the_rest_back(parallel: ParallelRun) -> None:
     parallel.run_now("mail", soon)
     parallel.claim("w0", ("mail",), 9)
     parallel.resume_task("mail", "shop.mail")
-
-
-def held_jobs_take_no_turn_and_no_place(parallel: ParallelRun) -> None:
-    parallel.change_limits("mail", {"clients": "max_running=1 rate=2/3000 burst=1", "queue": "max_running=3"})
-    send(parallel, *"abc", client="acme", body=CHARGE)
-    send(parallel, "d", client="acme", body=MAIL)
-    send(parallel, *"ef", client="other", body=MAIL)
-    parallel.pause_task("mail", "shop.charge")
-    parallel.claim("w0", ("mail",), 5)
-    parallel.resume_task("mail", "shop.charge")
-    parallel.claim("w0", ("mail",), 5)
 
 
 def a_client_at_its_limit_waits_since_its_next_job(parallel: ParallelRun) -> None:
@@ -161,47 +149,13 @@ def what_fails_and_crashes_is_held(parallel: ParallelRun) -> None:
     parallel.claim("w1", ("mail",), 3)
 
 
-def two_queues_and_many_tasks(parallel: ParallelRun) -> None:
-    for queue in ("mail", "bulk"):
-        send(parallel, *"ab", queue=queue, body=CHARGE)
-        send(parallel, "c", queue=queue, body=CHARGE, due="+1000")
-    parallel.pause_task("mail", "shop.charge")
-    parallel.pause_task("mail", "shop.gone")
-    parallel.pause("mail")
-    parallel.claim("w0", ("mail", "bulk"), 2)
-    parallel.resume("mail")
-    parallel.advance(1000)
-    for queue in ("mail", "bulk"):
-        parallel.promote(queue)
-    parallel.claim("w0", ("mail", "bulk"), 9)
-    parallel.resume_task("mail", "shop.gone")
-    parallel.resume_task("mail", "nobody")
-    parallel.pause_task("mail", "shop.other")  # gets the number of another
-    parallel.advance(LEASE_MS // 3)
-    parallel.resume_task("mail", "shop.charge")
-
-
-def they_count_as_waiting(parallel: ParallelRun) -> None:
-    parallel.change_limits("mail", {"client:acme": "max_waiting=2", "queue": "max_waiting=4"})
-    parallel.pause_task("mail", "shop.charge")
-    send(parallel, *"ab", client="acme", body=CHARGE)
-    parallel.claim("w0", ("mail",))
-    parallel.enqueue("mail", [new_job(parallel, "c", client="acme", body=CHARGE)])
-    parallel.enqueue("mail", [new_job(parallel, "d", client="acme", body=MAIL)])
-    parallel.enqueue("mail", [new_job(parallel, name, client="other", body=MAIL) for name in "efg"])
-    parallel.claim("w0", ("mail",), 9)
-
-
 TASK_SCENARIOS = (
     a_task_is_paused,
     jobs_come_back_in_their_order,
     the_scheduler_gives_the_rest_back,
-    held_jobs_take_no_turn_and_no_place,
     a_client_at_its_limit_waits_since_its_next_job,
     weights_and_times_go_by_what_runs,
     held_jobs_are_cancelled_and_purged,
     unique_jobs_of_a_paused_task,
     what_fails_and_crashes_is_held,
-    two_queues_and_many_tasks,
-    they_count_as_waiting,
 )

@@ -72,25 +72,6 @@ def what_did_not_run_costs_nothing(parallel: ParallelRun) -> None:
     end(parallel, "w1", "5")
 
 
-def who_comes_back_owes_what_it_used(parallel: ParallelRun) -> None:
-    parallel.change_limits("mail", BY_TIME)
-    flood(parallel, 5)
-    send(parallel, "a", client="chain")
-    for name in "bcde":
-        for ms in (3, 4):
-            parallel.claim("w0", ("mail",))
-            held = list(parallel.models["mail"].running["w0"])
-            is_chain = any(parallel.models["mail"].jobs[job_id].client == "chain" for job_id in held)
-            parallel.advance(80 if is_chain else ms)
-            end(parallel, "w0", "80" if is_chain else str(ms))
-        send(parallel, name, client="chain")
-    parallel.claim("w1", ("mail",), 4)
-    parallel.advance(10)
-    end(parallel, "w1", "10", wanted=20)
-    parallel.advance(10)
-    end(parallel, "w1", "10", wanted=20)
-
-
 def a_claim_charges_no_more_than_a_second(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", BY_TIME)
     flood(parallel)
@@ -171,7 +152,6 @@ TIME_SCENARIOS = (
     running_jobs_count,
     running_jobs_of_heavy_clients_count,
     what_did_not_run_costs_nothing,
-    who_comes_back_owes_what_it_used,
     a_claim_charges_no_more_than_a_second,
     who_is_blocked_keeps_its_turn,
     a_debt_has_an_end,

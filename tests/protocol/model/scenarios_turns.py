@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.protocol.model.parallel_run import ParallelRun
-from tests.protocol.model.scenarios import KEEP_MS, run, send
+from tests.protocol.model.scenarios import send
 from tests.protocol.model.state import LEASE_MS
 
 
@@ -22,32 +22,6 @@ def cancelled_jobs_cost_no_turn(parallel: ParallelRun) -> None:
     _, behind = send(parallel, *"lm", client="v")
     parallel.cancel("mail", behind)
     parallel.claim("w0", ("mail",))  # a lane without jobs is left
-
-
-def behind_a_suspect_a_lane_begins_with_a_cancelled_job(parallel: ParallelRun) -> None:
-    (suspect,) = send(parallel, "a", client="x")
-    parallel.claim("w0", ("mail",))
-    parallel.reclaim_child("mail", "w0", [suspect])
-    (cancelled,) = send(parallel, "b", client="y")
-    parallel.advance(1)
-    send(parallel, "c", client="y")
-    parallel.cancel("mail", cancelled)
-    parallel.claim("w1", ("mail",), 2, idle=0)
-
-
-def who_was_not_run_is_next(parallel: ParallelRun) -> None:
-    x = send(parallel, "a", "b", client="x")
-    y = send(parallel, "c", "d", client="y")
-    z = send(parallel, "e", client="z", priority=5)
-    parallel.claim("w0", ("mail",), 4)
-    send(parallel, "f", client="new")
-    run(parallel, "ack", x[:1], KEEP_MS, "")
-    run(parallel, "release", [z[0], y[0], x[1]])
-    parallel.claim("w1", ("mail",), 2)
-    parallel.reclaim_child("mail", "w1", y[:1])
-    parallel.sign_on("w2")
-    for _ in range(5):
-        parallel.claim("w2", ("mail",))
 
 
 def a_worker_is_taken_back_in_steps(parallel: ParallelRun) -> None:
@@ -113,23 +87,6 @@ def a_worker_is_known_in_one_of_two_queues(parallel: ParallelRun) -> None:
     parallel.claim("w2", ("mail",), 3)
 
 
-def a_claim_settles(parallel: ParallelRun) -> None:
-    ids = send(parallel, *"abcd")
-    (other,) = send(parallel, "e", queue="bulk")
-    parallel.claim("w0", ("mail", "bulk"), 2)
-    parallel.claim("w1", ("bulk",))
-    acks = {"ack": [(job_id, KEEP_MS, '"x"') for job_id in ids[:2]]}
-    parallel.fetch("w1", {"mail": acks}, ("mail",), wanted=1)  # not its own
-    parallel.fetch("w0", {"mail": acks, "bulk": {"ack": [(other, KEEP_MS, "")]}}, ("mail",), wanted=1)
-    parallel.fetch("w1", {"bulk": {"ack": [(other, KEEP_MS, "")]}}, ("bulk", "mail"), wanted=3)
-    parallel.fetch("w1", {"bulk": {"ack": [(other, KEEP_MS, "")]}}, ("bulk", "mail"), wanted=3)
-
-
-def a_log_left_a_job_deep_in_its_lane(parallel: ParallelRun) -> None:
-    ids = send(parallel, *"abc", client="x")
-    parallel.accidents.claim_half("mail", "torn", ids[2], [])
-
-
 def clients_stand_aside(parallel: ParallelRun) -> None:
     """Their jobs have crashed processes: others come first, and in lower bands, too."""
     for weight in ("", "weight=2"):
@@ -149,13 +106,9 @@ def clients_stand_aside(parallel: ParallelRun) -> None:
 TURN_SCENARIOS = (
     clients_stand_aside,
     cancelled_jobs_cost_no_turn,
-    behind_a_suspect_a_lane_begins_with_a_cancelled_job,
-    who_was_not_run_is_next,
     a_worker_is_taken_back_in_steps,
     a_worker_is_lost,
     suspects_run_in_groups,
     a_claim_goes_through_several_queues,
     a_worker_is_known_in_one_of_two_queues,
-    a_claim_settles,
-    a_log_left_a_job_deep_in_its_lane,
 )

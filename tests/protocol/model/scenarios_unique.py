@@ -168,17 +168,6 @@ def heirs_come_too_late(parallel: ParallelRun) -> None:
     send_unique(parallel, "i", digest="d2")
 
 
-def an_heir_has_run_before_its_time(parallel: ParallelRun) -> None:
-    (first,) = send_unique(parallel, "a")
-    parallel.claim("w1", ("mail",))
-    (successor,) = send_unique(parallel, "b", on_conflict="rerun")
-    parallel.advance(LIMIT_MS)
-    parallel.promote("mail")
-    parallel.claim("w0", ("mail",))
-    run(parallel, "retry", [successor], 9000, 1, ERROR)
-    run(parallel, "ack", [first], KEEP_MS, DONE, worker="w1")
-
-
 def the_last_time_counts(parallel: ParallelRun) -> None:
     (first,) = send_unique(parallel, "a", due="+3000")
     send_unique(parallel, "b", on_conflict="replace", due="+4000", body="[1]", client="x", priority=5, times=2)
@@ -216,7 +205,6 @@ UNIQUE_SCENARIOS = (
     until_it_starts,
     a_change_comes_while_it_runs,
     heirs_come_too_late,
-    an_heir_has_run_before_its_time,
     who_waits_for_another_is_not_run_before_it,
     the_last_time_counts,
     the_last_client_counts,

@@ -70,18 +70,6 @@ def a_blocked_client_is_full(parallel: ParallelRun) -> None:
     send(parallel, *"fg", client="x", priority=5)
 
 
-def a_job_is_sent_twice_to_a_full_queue(parallel: ParallelRun) -> None:
-    a, b = new_job(parallel, "a"), new_job(parallel, "b", due="+3000")
-    parallel.enqueue("mail", [a])
-    parallel.enqueue("mail", [b])
-    parallel.change_limits("mail", {"queue": TWO})
-    for jobs in ([a], [b], [a, b, new_job(parallel, "c")]):
-        parallel.enqueue("mail", jobs)
-    parallel.change_limits("mail", {"queue": THREE})
-    d = new_job(parallel, "d")
-    parallel.enqueue("mail", [d, d])
-
-
 def all_or_none(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"queue": THREE, "client:x": TWO})
     x = [new_job(parallel, name, client="x") for name in "abc"]
@@ -135,7 +123,6 @@ WAITING_SCENARIOS = (
     what_is_dead_or_runs_does_not_wait,
     a_client_is_full,
     a_blocked_client_is_full,
-    a_job_is_sent_twice_to_a_full_queue,
     all_or_none,
     unique_jobs_of_a_full_queue,
     all_or_none_of_unique_jobs,

@@ -45,17 +45,6 @@ def weights_come_when_clients_wait(parallel: ParallelRun) -> None:
     parallel.claim("w0", ("mail",), 8)
 
 
-def who_comes_back_is_level_with_the_others(parallel: ParallelRun) -> None:
-    parallel.change_limits("mail", {"client:x": "weight=4"})
-    send(parallel, "a", client="x")
-    send(parallel, *"bcdefghi", client="y")
-    parallel.claim("w0", ("mail",), 5)
-    send(parallel, *"jklmno", client="x")
-    send(parallel, *"pqr", client="z")
-    for _ in range(8):
-        parallel.claim("w0", ("mail",))
-
-
 def nobody_waits_for_an_old_turn(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": "weight=0.01", "client:ü": "weight=20"})
     flood(parallel)
@@ -69,21 +58,6 @@ def nobody_waits_for_an_old_turn(parallel: ParallelRun) -> None:
     parallel.claim("w0", ("mail",), 6)
 
 
-def some_have_nothing_left(parallel: ParallelRun) -> None:
-    parallel.change_limits("mail", {"client:y": "weight=3"})
-    x = send(parallel, *"abc", client="x")
-    y = send(parallel, *"defghi", client="y")
-    send(parallel, *"jklm", client="z")
-    for job_id in (*x, y[0], y[3]):
-        parallel.cancel("mail", job_id)
-    parallel.claim("w0", ("mail",), 2)
-    parallel.claim("w0", ("mail",), 8)
-    send(parallel, *"no", client="x")
-    parallel.purge("mail", 2)
-    send(parallel, *"pq", client="y")
-    parallel.claim("w0", ("mail",), 3)
-
-
 def heavy_clients_have_limits_too(parallel: ParallelRun) -> None:
     parallel.change_limits(
         "mail", {"client:x": "weight=5 max_running=2", "clients": "max_running=3", "queue": "max_running=9"}
@@ -95,23 +69,6 @@ def heavy_clients_have_limits_too(parallel: ParallelRun) -> None:
         held = sorted(parallel.models["mail"].running[worker])
         run(parallel, "ack", held[:3], 1000, "", worker=worker)
         parallel.claim(worker, ("mail",), 4)
-
-
-def unrun_jobs_of_heavy_clients(parallel: ParallelRun) -> None:
-    parallel.change_limits("mail", {"client:x": "weight=5", "client:y": "weight=0.2"})
-    send(parallel, *"abcdefgh", client="x")
-    y = send(parallel, *"ijkl", client="y")
-    parallel.claim("w0", ("mail",), 4)
-    run(parallel, "release", y[:1])
-    send(parallel, "m", client="z")
-    parallel.claim("w0", ("mail",))
-    held = sorted(parallel.models["mail"].running["w0"])
-    run(parallel, "release", held[:3])
-    parallel.claim("w1", ("mail",), 5)
-    parallel.reclaim_child("mail", "w0", held[3:])
-    parallel.sign_on("w2")
-    parallel.claim("w2", ("mail",), 3, idle=0)
-    parallel.claim("w2", ("mail",), 3, idle=4)
 
 
 def of_equal_turns_names_decide(parallel: ParallelRun) -> None:
@@ -147,45 +104,14 @@ def two_light_clients_become_heavy(parallel: ParallelRun) -> None:
     parallel.claim("w0", ("mail",), 9)
 
 
-def light_clients_keep_their_turns(parallel: ParallelRun) -> None:
-    parallel.change_limits("mail", {"client:x": "weight=0.3", "client:xy": "weight=0.2"})
-    flood(parallel, 20)
-    for weight in (2, 3, 4):
-        parallel.claim("w0", ("mail",), 5)
-        parallel.change_limits("mail", {"client:ü": f"weight={weight}"})
-    for wanted in (5, 4, 3, 2, 1):
-        parallel.claim("w0", ("mail",), wanted)
-
-
-def a_paused_client_stays_blocked_when_nothing_waits(parallel: ParallelRun) -> None:
-    parallel.change_limits("mail", {"client:x": "weight=2", "paused:x": "1 me"})
-    blocked = send(parallel, "a", client="x")
-    send(parallel, "b", client="y")  # it stays in the ring without work
-    waiting = send(parallel, "c", client="z")
-    parallel.claim("w0", ("mail",))
-    for job_id in (*blocked, *waiting):
-        parallel.cancel("mail", job_id)
-    parallel.claim("w0", ("mail",))
-    send(parallel, *"def", client="x")
-    parallel.claim("w0", ("mail",))
-    parallel.change_limits("mail", {"paused:x": ""})
-    send(parallel, *"gh", client="y")
-    parallel.claim("w0", ("mail",), 4)
-
-
 WEIGHT_SCENARIOS = (
     heavy_clients_start_more_often,
     strides_follow_the_default,
     weights_come_when_clients_wait,
-    who_comes_back_is_level_with_the_others,
     nobody_waits_for_an_old_turn,
-    some_have_nothing_left,
     heavy_clients_have_limits_too,
-    unrun_jobs_of_heavy_clients,
     of_equal_turns_names_decide,
     others_come_before_the_second_job_of_the_last,
     a_cancelled_job_costs_no_turn,
     two_light_clients_become_heavy,
-    light_clients_keep_their_turns,
-    a_paused_client_stays_blocked_when_nothing_waits,
 )
