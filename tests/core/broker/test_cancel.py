@@ -8,12 +8,10 @@ from django_rtq.signals import job_cancelled
 from tests.support.jobs import (
     QUEUE,
     claim,
-    claim_all,
     dead_job,
     finished_job,
     new_job,
     queued_job,
-    settle,
 )
 from tests.support.snapshots import GONE, changes, snapshot
 
@@ -56,20 +54,6 @@ def test_one_call_removes_a_bounded_number_of_names(redis, broker, inspector):
 
     assert redis.llen(broker.keys.of(QUEUE).lane + b"0:x") == 52
     assert claim(broker) == [jobs[-1].id]
-
-
-def test_it_never_runs_and_leaves_nothing_behind(redis, broker, inspector):
-    cancelled = [queued_job(broker, client=client) for client in "xy"]
-    kept = queued_job(broker, client="x")
-    for job in cancelled:
-        inspector.cancel(job.id)
-
-    assert claim_all(broker) == [kept.id]
-    settle(broker, "ack", kept, worker="w2")
-
-    assert set(snapshot(redis)) == {
-        "rtq:queues", "finished", "recent_results", "results", "stats", "clock", "turn", "workers", "signed_on"
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -71,18 +71,6 @@ def test_it_tells_whether_the_queue_has_limits_and_turns_by_time(broker, limits)
     assert told == [("ok", False, False), ("ok", True, False), ("ok", True, True)]
 
 
-def test_a_job_that_crashed_a_worker_is_claimed_alone(redis, broker):
-    suspect = suspect_job(broker, client="x")
-    for _ in range(3):
-        queued_job(broker, client="x")
-
-    (claimed,) = claim_from(broker, QUEUE)
-
-    assert (claimed.status, claimed.ids) == ("suspect", [suspect.id.encode()])
-    assert claimed.counts == {0: (0, 1)}
-    assert len(claim(broker, 10)) == 3
-
-
 def test_a_worker_that_runs_something_gets_no_suspect(redis, broker):
     suspect_job(broker)
     broker.sign_on([QUEUE], WORKER)

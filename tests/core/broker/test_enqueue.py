@@ -53,22 +53,6 @@ def test_it_goes_to_the_end_of_its_clients_lane(redis, broker):
     }
 
 
-def test_with_a_time_it_is_scheduled_and_wakes_the_scheduler(redis, broker):
-    job = new_job("a", client="acme", due="+60000")
-
-    assert broker.enqueue(QUEUE, [job]) == ["ok"]
-
-    assert snapshot(redis, times=False) == {
-        "rtq:queues": {QUEUE},
-        "jobs": {"a": "0 3 <ms> 0 acme\n{}"},
-        "scheduled": {"a": MS},
-        "scheduled_by_client": {"acme": MS},
-        "scheduled_by_client:acme": {"a": MS},
-        "due_signal": {"due": 0},
-        "stats": {"enqueued": 1},
-    }
-
-
 def test_a_delay_counts_by_the_servers_clock(redis, broker):
     before = now_ms()
 

@@ -1,7 +1,5 @@
 """Several calls of enqueue() in one round trip."""
 
-import pytest
-
 from django_rtq.core.broker import enqueue_calls
 from django_rtq.core.broker.messages import EnqueueCall
 from django_rtq.exceptions import BrokerError, BrokerFull
@@ -49,15 +47,6 @@ def test_large_calls_are_split(broker, monkeypatch, inspector):
     answers = broker.enqueue_calls([EnqueueCall(QUEUE, jobs[:4]), EnqueueCall(QUEUE, jobs[4:])])
     assert answers == [["ok"] * 4, ["ok"] * 7]
     assert waiting(inspector) == [job.id for job in jobs]
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_connection_that_drops(broker, redis, inspector, moment):
-    broker.enqueue(QUEUE, [new_job()])
-    redis.drop_connection(moment)
-    job = new_job()
-    broker.enqueue_calls([EnqueueCall(QUEUE, [job])])
-    assert waiting(inspector)[1:] == [job.id]
 
 
 def test_a_call_that_is_refused_has_its_error(broker, redis, inspector):

@@ -4,15 +4,10 @@ import pytest
 
 from tests.support.jobs import (
     QUEUE,
-    claimed_job,
-    dead_job,
-    finished_job,
     new_job,
     queued_job,
-    retrying_job,
-    scheduled_job,
 )
-from tests.support.snapshots import MS, live_jobs, snapshot
+from tests.support.snapshots import MS, snapshot
 
 
 def test_each_goes_to_the_place_that_it_would_have_alone(redis, broker):
@@ -62,27 +57,6 @@ def test_many_clients_are_in_skip_lists(redis, broker, clients, encoding):
         assert redis.zcard(key) == clients
 
 
-def test_many_jobs_keep_their_order(redis, broker):
-    jobs = [new_job() for _ in range(1100)]
-
-    assert broker.enqueue(QUEUE, jobs) == ["ok"] * 1100
-
-    assert snapshot(redis)["lane:0:"] == [job.id for job in jobs]
-    assert len(live_jobs(redis)) == 1100
-
-
-@pytest.mark.parametrize("known", [queued_job, scheduled_job, claimed_job, retrying_job, dead_job, finished_job])
-def test_ids_that_are_known_are_refused_and_the_others_are_not(redis, broker, known):
-    job, other = known(broker), new_job()
-    before = live_jobs(redis)
-
-    assert broker.enqueue(QUEUE, [job, other]) == ["exists", "ok"]
-
-    after = live_jobs(redis)
-    assert after.pop(other.id)
-    assert after == before
-
-
 def test_ids_that_a_lane_still_names_are_refused(redis, broker, inspector):
     _, job = queued_job(broker), queued_job(broker)
     inspector.cancel(job.id)
@@ -98,12 +72,3 @@ def test_an_id_is_taken_once_in_one_call(redis, broker):
 
     assert snapshot(redis, times=False)["lane:0:"] == ["a", "b"]
     assert snapshot(redis)["stats"] == {"enqueued": 2}
-
-
-def test_none_at_all_changes_nothing(redis, broker):
-    queued_job(broker)
-    before = snapshot(redis)
-
-    assert broker.enqueue(QUEUE, []) == []
-
-    assert snapshot(redis) == before

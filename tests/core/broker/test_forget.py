@@ -3,12 +3,9 @@
 import pytest
 
 from django_rtq.core.broker.broker import Broker
-from tests.support.apps import Inspector
 from tests.support.jobs import (
     QUEUE,
-    claimed_job,
     dead_job,
-    finished_job,
     new_job,
     queued_job,
     scheduled_job,
@@ -47,46 +44,6 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(redis, broker, empty):
 
     assert answers == ["forgotten", "forgotten", "jobs"]
     assert changes(before, snapshot(redis)) == {}
-
-
-@pytest.mark.parametrize(
-    ("seed", "answer"),
-    [
-        (queued_job, "jobs"),
-        (scheduled_job, "jobs"),
-        (claimed_job, "jobs"),
-        (dead_job, "jobs"),
-        (lambda broker: broker.sign_on([QUEUE], "w1"), "workers"),
-        (finished_job, "recent"),
-        (lambda broker: Inspector(broker).pause(QUEUE), "paused"),
-    ],
-)
-def test_a_queue_in_use_stays(redis, broker, seed, answer):
-    seed(broker)
-    before = snapshot(redis)
-
-    assert broker.maintenance.forget(QUEUE, discard_outcomes=True) == answer
-
-    assert changes(before, snapshot(redis)).keys() <= {"clock"}  # of trim
-
-
-def test_outcomes_stay_unless_they_are_discarded(redis, broker):
-    finished_job(broker)
-    redis.delete("{rtq:default}:finished")  # as after some minutes
-
-    assert broker.maintenance.forget(QUEUE) == "outcomes"
-    assert broker.maintenance.forget(QUEUE, discard_outcomes=True) == "forgotten"
-
-    assert names(redis) == set()
-
-
-def test_a_queue_that_had_a_worker_lately_stays_if_it_has_to_be_idle(broker):
-    broker.register_queues([QUEUE])
-    broker.sign_on([QUEUE], "w1")
-    broker.sign_off([QUEUE], "w1")
-
-    assert broker.maintenance.forget(QUEUE, idle_ms=3_600_000) == "recent"
-    assert broker.maintenance.forget(QUEUE) == "forgotten"
 
 
 @pytest.mark.parametrize(

@@ -48,15 +48,6 @@ def test_leases_are_renewed_and_queues_are_named(redis, broker):
 
 
 @pytest.mark.usefixtures("_worker")
-def test_notes_on_workers_are_for_people_and_go_away(redis, broker):
-    beat(broker)
-
-    note = snapshot(redis)["rtq:worker:w1"]
-    assert (note["host"], note["jobs_done"]) == ("h", "3")
-    assert 0 < redis.ttl(broker.keys.worker(WORKER)) <= 3600
-
-
-@pytest.mark.usefixtures("_worker")
 def test_who_was_noted_is_in_an_index_and_who_was_not_for_long_leaves_it(redis, broker):
     redis.zadd("rtq:workers", {"long gone": 1})
 
@@ -134,17 +125,6 @@ def test_one_that_was_stopped_while_it_tended_and_goes_on_later_changes_nothing(
     assert (has_due, start) == (1, 0)
     assert (late[0][1:], late[1]) == ([], [0, 0])
     assert changes(before, after).keys() <= {"clock"}  # when it was promoted last
-
-
-@pytest.mark.usefixtures("_worker")
-def test_a_heartbeat_that_is_sent_again_leaves_what_it_had_to_tend_to_the_next(redis, broker):
-    job = scheduled_job(broker)
-    let_fall_due(broker, job)
-    redis.drop_connection("after")
-
-    assert beat(broker).promoted == {}
-    let_pause_pass(redis, broker)
-    assert beat(broker).promoted == {QUEUE: [job.id]}
 
 
 @pytest.mark.usefixtures("_worker")

@@ -36,26 +36,6 @@ def test_what_is_due_goes_to_the_end_of_its_lane(redis, broker):
     }
 
 
-def test_a_retry_that_is_due_too(redis, broker):
-    job = retrying_job(broker, "a", priority=5)
-    let_fall_due(broker, job)
-    before = snapshot(redis, times=False)
-
-    assert promote(broker, QUEUE) == (None, [job.id])
-
-    assert changes(before, snapshot(redis, times=False)) == {
-        **dict.fromkeys(["scheduled", "retrying", "scheduled_by_client", "scheduled_by_client:"], GONE),
-        "lane:5:": ["a"],
-        "lanes": {"5:": MS},
-        "ring:5": {"": 2},
-        "bands": {"5": 5},
-        "waiting_since": {"a": MS},
-        "clock": {"contact": MS, "high": MS, "anchor": f"{MS} {MS}", "promoted": MS},
-        "turn": "2",
-        "work_signal": {"work": 0},
-    }
-
-
 def test_it_waits_since_it_was_due(redis, broker):
     job = scheduled_job(broker)
     let_fall_due(broker, job)

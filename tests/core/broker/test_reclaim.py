@@ -10,9 +10,7 @@ from tests.support.jobs import (
     claimed_job,
     let_lapse,
 )
-from tests.support.redis_server import LEASE_SECONDS
-from tests.support.single_steps import renew
-from tests.support.snapshots import GONE, MS, changes, place_of, snapshot
+from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
 def lapsed_job(broker, *names, **options):
@@ -55,26 +53,3 @@ def test_a_record_without_a_header_may_not_crash_at_all(redis, broker, record):
     redis.hset(broker.keys.of(QUEUE).jobs, job.id, record)
 
     assert broker.reclaim(QUEUE) == (None, [(job.id, "dead")])
-
-
-def let_pass(broker, redis, leases):
-    """Let time pass in which nobody says anything: as if all that is noted had been so much earlier."""
-    keys, milliseconds = broker.keys.of(QUEUE), int(leases * LEASE_SECONDS * 1000)
-    for worker in redis.zrange(keys.workers, 0, -1):
-        redis.zincrby(keys.workers, -milliseconds, worker)
-    for name in ("contact", "hold", "high"):
-        if redis.hexists(keys.clock, name):
-            redis.hincrby(keys.clock, name, -milliseconds)
-
-
-@pytest.mark.parametrize("leases", [0.5, 1, 2.5])
-def test_after_an_outage_nothing_is_taken_from_workers_that_could_not_renew(redis, broker, leases):
-    job = claimed_job(broker)
-    for _ in range(8):  # more often than a lease
-        let_pass(broker, redis, leases + 0.01)
-        assert broker.reclaim(QUEUE)[1] == []
-        let_pass(broker, redis, 0.25)  # the longest until a heartbeat tries again
-        assert broker.reclaim(QUEUE)[1] == []
-        assert renew(broker, [QUEUE], [WORKER])[1] == set()
-
-    assert place_of(redis, job) == "running:w1"

@@ -4,20 +4,8 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.exceptions import LeaseNotExpired
-from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, claimed_jobs, let_lapse, new_job
+from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, let_lapse, new_job
 from tests.support.snapshots import place_of, snapshot
-
-
-def test_its_jobs_are_queued_again_and_count_a_crash(redis, broker, inspector):
-    jobs = claimed_jobs(broker, new_job("a"), new_job("b"))
-    let_lapse(broker, WORKER)
-
-    assert sorted(inspector.reclaim_worker(WORKER)) == sorted(job.id for job in jobs)
-
-    after = snapshot(redis)
-    assert after["lane:0:"] == [job.id for job in jobs]
-    assert after["crashes"] == {job.id: "1" for job in jobs}
-    assert not {"workers", "running:w1"} & set(after)
 
 
 def test_a_silence_of_all_is_waited_for_by_programs_but_not_by_people(redis, broker, inspector):

@@ -249,11 +249,6 @@ def test_a_wait_takes_no_longer_than_it_may(redis, broker, live):
     assert 0 < redis.pttl(f"{{rtq:{QUEUE}}}:waiters") <= 120_000
 
 
-@pytest.mark.parametrize("timeout", [0, -5])
-def test_no_time_is_a_question(broker, timeout):
-    assert wait_for_end(broker, QUEUE, queued_job(broker).id, timeout) is False
-
-
 def test_who_gave_up_waiting_is_forgotten(redis, broker):
     first, second = queued_job(broker, "a"), queued_job(broker, "b")
     waiting = f"{{rtq:{QUEUE}}}:waiters"
@@ -304,15 +299,6 @@ def test_a_connection_that_is_cut_is_made_anew(redis, broker, wait):
     thread.join(PATIENCE)
 
     assert thread.answer is True
-
-
-@pytest.mark.parametrize("timeout", [0, 0.01])
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_reply_is_asked_for_again(redis, broker, moment, timeout):
-    job = queued_job(broker, "a")
-    redis.drop_connection(moment)
-
-    assert wait_for_end(broker, QUEUE, job.id, timeout) is False
 
 
 def test_a_full_server_makes_a_wait_slower_and_does_not_end_it(monkeypatch, redis, broker):

@@ -9,7 +9,6 @@ from tests.support.jobs import (
     claimed_job,
     claimed_jobs,
     let_fall_due,
-    let_lapse,
     new_job,
     queued_job,
     scheduled_job,
@@ -17,22 +16,9 @@ from tests.support.jobs import (
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.server_clock import server_ms
 from tests.support.single_steps import renew, renewed
-from tests.support.snapshots import changes, snapshot
+from tests.support.snapshots import snapshot
 
 DAY_MS = 86_400_000
-
-
-def test_the_deadline_moves(redis, broker):
-    broker.sign_on([QUEUE], WORKER)
-    let_lapse(broker, WORKER)
-    before, began = snapshot(redis), server_ms(redis)
-
-    earliest, unknown = renew(broker, [QUEUE], [WORKER])
-
-    assert earliest == LEASE_SECONDS
-    assert unknown == set()
-    assert set(changes(before, snapshot(redis))) <= {"workers", "clock", "rtq:queues"}
-    assert began <= snapshot(redis)["workers"][WORKER] - LEASE_SECONDS * 1000 <= server_ms(redis)
 
 
 def test_it_says_whom_it_does_not_know_and_does_not_bring_them_back(redis, broker):
@@ -160,10 +146,6 @@ def test_a_queue_is_tended_when_nobody_has_for_long_or_a_lease_ends(redis, broke
     after = snapshot(redis)["clock"]
     assert (after == before) is not is_tended
     assert not is_tended or after["tended"] == after["contact"] == after["promoted"] == str(now)
-
-
-def test_who_comes_first_tends_it_alone(broker, now):
-    assert [entry(broker, pause_ms=1000)[0] for _ in range(3)] == [True, False, False]
 
 
 def test_the_end_of_the_first_lease_is_noted(redis, broker, now):

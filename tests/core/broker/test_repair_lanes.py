@@ -43,24 +43,6 @@ def test_turns_of_many_clients_become_skip_lists(redis, broker, clients, encodin
     assert snapshot(redis, times=False) == before
 
 
-def test_a_lane_without_jobs_is_forgotten(redis, broker):
-    queued_job(broker, client="x")
-    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:gone": 1})
-
-    repair_lanes(broker, QUEUE)
-
-    assert set(snapshot(redis)["lanes"]) == {"0:x"}
-
-
-def test_a_lane_waits_as_long_as_its_first_job(redis, broker):
-    job = queued_job(broker, client="x")
-    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:x": 1})
-
-    repair_lanes(broker, QUEUE)
-
-    assert snapshot(redis)["lanes"] == {"0:x": int(job.id[:12], 16)}
-
-
 def test_many_lanes_are_looked_at_in_several_calls(redis, broker):
     for number in range(250):
         queued_job(broker, client=str(number))

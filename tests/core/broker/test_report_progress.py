@@ -1,6 +1,6 @@
 """How far a job is."""
 
-from tests.support.jobs import QUEUE, WORKER, claimed_job, settle
+from tests.support.jobs import QUEUE, WORKER, claimed_job
 from tests.support.snapshots import changes, snapshot
 
 LINE = '{"done":3,"total":10,"text":"pages"}'
@@ -19,26 +19,9 @@ def test_it_is_noted_with_the_servers_time(redis, broker, inspector):
     assert str(progress) == "3/10 pages"
 
 
-def test_it_stays_for_the_next_attempt(redis, broker, inspector):
-    job = claimed_job(broker, "a")
-    broker.report_progress(WORKER, [(QUEUE, job.id, LINE)])
-    settle(broker, "retry", job)
-
-    assert inspector.find(job.id).progress.done == 3
-
-
 def test_what_cannot_be_read_is_no_progress(redis, broker, inspector):
     job = claimed_job(broker, "a")
     for line in ("", "x", "1 x", "1 []", "x {}", '1 {"done":1}'):
         redis.hset(broker.keys.of(QUEUE).progress, job.id, line)
 
         assert inspector.find(job.id).progress is None
-
-
-def test_a_full_server_notes_nothing_and_harms_nobody(redis, broker):
-    job = claimed_job(broker, "a")
-
-    with redis.full_memory():
-        broker.report_progress(WORKER, [(QUEUE, job.id, LINE)])
-
-    assert "progress" in snapshot(redis)

@@ -30,17 +30,6 @@ def test_it_goes_to_the_end_of_its_lane_with_all_its_attempts(redis, broker, ins
     assert before["errors"] == {"a": ERROR + "\n"}  # stays: people want to know what it died of
 
 
-def test_it_is_ready_now_and_does_not_expire(redis, broker, inspector):
-    job = dead_job(broker, client="a b", expires="+1", body="5 3 1 2 x\n")
-    _, _, ready, _, _ = live_jobs(redis)[job.id].split(" ", 4)
-
-    inspector.requeue(QUEUE, [job.id])
-
-    priority, max_crashes, ready_again, expires, rest = live_jobs(redis)[job.id].split(" ", 4)
-    assert (priority, max_crashes, expires, rest) == ("0", "3", "0", "a b\n5 3 1 2 x\n")
-    assert int(ready_again) >= int(ready)
-
-
 @pytest.mark.parametrize("record", ["", "{}", "no header at all"])
 def test_a_record_without_a_header_stays_as_it_is(redis, broker, inspector, record):
     job = dead_job(broker)
@@ -63,6 +52,3 @@ def test_it_is_said_when_there_is_something_to_say(broker, inspector):
         job_requeued.disconnect(dispatch_uid="test")
 
     assert heard == [([job.id], QUEUE)]
-
-
-# -- unique jobs

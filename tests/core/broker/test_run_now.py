@@ -13,7 +13,6 @@ from tests.support.jobs import (
     held_job,
     new_job,
     queued_job,
-    retrying_job,
     scheduled_job,
     settle,
 )
@@ -37,16 +36,6 @@ def test_a_scheduled_job_is_queued(redis, broker, inspector):
         "work_signal": {"work": 0},
     }
     assert claim(broker) == [job.id]
-
-
-def test_a_retry_keeps_its_failures(redis, broker, inspector):
-    job = retrying_job(broker, "a")
-
-    inspector.run_now(job.id, QUEUE)
-
-    after = snapshot(redis)
-    assert not {"scheduled", "retrying"} & set(after)
-    assert after["failures"] == {job.id: "1"}
 
 
 def test_who_waits_for_the_end_of_one_like_it_goes_on_waiting(redis, broker, inspector):

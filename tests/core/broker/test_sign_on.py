@@ -17,12 +17,3 @@ def test_a_worker_is_written_down_with_its_deadline(redis, broker):
         "clock": {"contact": MS, "high": MS, "anchor": f"{MS} {MS}"},
     }
     assert began <= snapshot(redis)["workers"][WORKER] - LEASE_SECONDS * 1000 <= server_ms(redis)
-
-
-def test_who_comes_back_after_an_outage_lets_the_others_come_back_too(redis, broker):
-    redis.hset(broker.keys.of(QUEUE).clock, "contact", 1)
-
-    broker.sign_on([QUEUE], WORKER)
-
-    sweep = snapshot(redis)["clock"]
-    assert int(sweep["hold"]) == int(sweep["contact"]) + LEASE_SECONDS * 500

@@ -1,7 +1,5 @@
 """Outcomes and dead letters are not kept for ever."""
 
-from unittest.mock import ANY
-
 import pytest
 
 from django_rtq.core.jobs.job import JobState
@@ -11,22 +9,15 @@ from tests.support.jobs import (
     QUEUE,
     claimed_job,
     claimed_jobs,
-    dead_job,
     finished_job,
     new_job,
     settle,
 )
 from tests.support.mutant import Mutant, mutated
 from tests.support.single_steps import renew, trim
-from tests.support.snapshots import GONE, changes, snapshot
+from tests.support.snapshots import snapshot
 
-DAY_MS = 86_400_000
 FEW_IDS = Mutant("few_ids", "lib/known_ids", "MOST_IDS = 120000, 1000000", "MOST_IDS = 120000, 3")
-
-
-def died_ago(redis, broker, job, milliseconds):
-    seconds, _ = redis.time()
-    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: seconds * 1000 - milliseconds})
 
 
 def finished_ago(redis, broker, job, milliseconds, *, keep_ms=KEEP_MS):
@@ -35,17 +26,6 @@ def finished_ago(redis, broker, job, milliseconds, *, keep_ms=KEEP_MS):
     finished_ms = seconds * 1000 - milliseconds
     redis.hset(broker.keys.of(QUEUE).results, job.id, f'{finished_ms} {keep_ms} "done"')
     return finished_ms
-
-
-def test_outcomes_go_when_their_time_is_over(redis, broker):
-    old, fresh = finished_job(broker), finished_job(broker)
-    finished_ago(redis, broker, old, KEEP_MS)
-    before = snapshot(redis)
-
-    assert trim(broker, QUEUE) == 1
-
-    results = {fresh.id: before["results"][fresh.id]}
-    assert changes(before, snapshot(redis)) == {"results": results, "recent_results": [fresh.id], "clock": ANY}
 
 
 def test_an_outcome_that_is_kept_for_seconds_goes_after_two_minutes(redis, broker, inspector):
@@ -116,17 +96,6 @@ def test_very_many_ids_end_a_period_early(redis, broker):
         trim(broker, QUEUE)
 
     assert snapshot(redis)["finished_before"] == {job.id for job in jobs}
-
-
-def test_old_dead_letters_go_with_all_that_lay_beside_them(redis, broker):
-    job = dead_job(broker)
-    died_ago(redis, broker, job, 91 * DAY_MS)
-    start_period(redis, broker, 1)
-    before = snapshot(redis)
-
-    assert trim(broker, QUEUE) == 1
-
-    assert changes(before, snapshot(redis)) == {"dead": GONE, "jobs": GONE, "failures": GONE, "errors": GONE}
 
 
 def test_one_call_deletes_a_hundred_dead_letters_and_a_thousand_outcomes_at_the_most(redis, broker):

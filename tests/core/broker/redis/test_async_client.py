@@ -102,10 +102,6 @@ def test_the_error_of_one_call_is_not_that_of_another(redis, broker):
     assert isinstance(refused, BrokerError)
 
 
-def test_nothing_is_nothing(broker):
-    assert run(broker) == []
-
-
 # Scripts and errors
 
 
@@ -114,14 +110,6 @@ def test_a_script_is_loaded_when_redis_does_not_know_it(redis, broker):
     renew = SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000, "", 0))
 
     assert run(broker, COUNT, renew, COUNT) == [1, [[-1, [], [], 0, -1]], 2]
-
-
-def test_a_script_that_cannot_be_loaded_is_an_error(redis, broker):
-    redis.script_flush()
-    redis.answer_once(b"-ERR no scripts today\r\n-NOSCRIPT No matching script.\r\n", around=b"LOAD")
-
-    with pytest.raises(BrokerError, match="no scripts today"):
-        run(broker, SCRIPTS["renew"].call(broker.keys.of(QUEUE), (1000, "", 0)))
 
 
 @pytest.mark.parametrize(
