@@ -90,29 +90,6 @@ def test_a_result_is_an_edge(redis, broker):
     assert len(live_jobs(redis)) == 2
 
 
-def test_more_than_a_part(redis, broker):
-    with workflow("flow") as flow:
-        flow.map(tasks.double, range(1201))
-
-    assert len(live_jobs(redis)) == 1201
-    assert "unstarted" not in snapshot(redis)
-    assert len({job_id[-6:] for job_id in live_jobs(redis)}) == 1201
-
-
-def test_an_empty_map_is_over_at_once(redis, broker):
-    with workflow("flow") as flow:
-        flow.after(flow.map(tasks.double, [])).add(tasks.report, "x")
-
-    assert [step.state for step in flow.handle.progress().steps] == ["succeeded", "started"]
-
-
-def test_a_workflow_without_steps_is_over_at_once(redis, broker):
-    with workflow("flow") as flow:
-        pass
-
-    assert flow.handle.progress().state == "succeeded"
-
-
 def test_a_key_is_used_by_one_at_a_time(redis, broker):
     with workflow("flow", key="may") as first:
         first.add(tasks.double, 1)

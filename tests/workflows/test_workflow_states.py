@@ -5,10 +5,8 @@ from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import STATES
 from django_rtq.workflows.workflow_states import read_workflow_states, workflow_commands
 from tests.console.admin.conftest import round_trips  # noqa: F401
-from tests.support.jobs import QUEUE
 from tests.support.server_clock import server_ms
-from tests.support.snapshots import snapshot
-from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, new_flow
+from tests.support.workflows import FLOW, begun_flow, claim_members, end, new_flow
 
 OTHER = "0123456789ac"
 
@@ -21,23 +19,6 @@ def states(broker):
 
 def test_without_workflows_there_is_nothing(broker):
     assert states(broker) == ({}, [])
-
-
-def test_it_follows_a_workflow_from_its_beginning_to_its_end(redis, broker):
-    begun_flow(broker, {"size": 2})
-    assert states(broker) == ({"running": 1}, [])
-    first, second = claim_members(broker)
-    end(broker, "ack", first)
-    end(broker, "bury", second)
-    assert states(broker) == ({"blocked": 1}, [FLOW])
-
-    get_inspector().requeue(QUEUE, [second.id])
-    advance(broker, second)
-    assert states(broker) == ({"running": 1}, [])
-    end(broker, "ack", *claim_members(broker))
-    assert states(broker) == ({"succeeded": 1}, [])
-    workflow_store(broker).forget(FLOW, latest_ms=server_ms(redis))
-    assert "workflow_states" not in snapshot(redis)
 
 
 def test_it_knows_since_when_and_the_name(redis, broker):

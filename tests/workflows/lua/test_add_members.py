@@ -9,7 +9,7 @@ from django_rtq.workflows import workflow_store
 from django_rtq.workflows.steps.store import Holder
 from tests.protocol.test_torn_log import copy_of, restore, writes_of
 from tests.support.jobs import QUEUE, WORKER
-from tests.support.snapshots import changes, live_jobs, snapshot
+from tests.support.snapshots import changes, snapshot
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, states_of
 
 CALL = "0 3    \n{}\n"
@@ -203,27 +203,6 @@ def test_they_may_be_in_other_queues_and_empty(redis, broker):
 
     assert states_of(broker) == ["started", "waiting", "succeeded", "started"]
     assert len(claim_members(broker, queue="low")) == 1
-
-
-def test_jobs_without_a_client_have_that_of_the_workflow(redis, broker):
-    begun_flow(broker, *CHAIN, client="bakery")
-    (member,) = claim_members(broker)
-
-    add(broker, member, step())
-
-    (record,) = (record for job_id, record in live_jobs(redis).items() if job_id != member.id)
-    assert record.partition("\n")[0].split(" ")[4] == "bakery"
-
-
-def test_several_jobs_add_beside_each_other(redis, broker):
-    begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
-    first, second = claim_members(broker)
-
-    add(broker, first, step(2))
-    add(broker, second, step(3))
-
-    ids = {job.id[-6:] for job in claim_members(broker)}
-    assert ids == {f"{number:06x}" for number in range(3, 8)}
 
 
 def test_results_count_from_the_first_one_that_was_added(redis, broker):

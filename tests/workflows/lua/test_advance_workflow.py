@@ -161,18 +161,6 @@ def test_a_result_that_comes_again_counts_once(redis, broker):
     assert fields_of(broker)["kept_bytes"] == "12"
 
 
-def test_notes_of_a_workflow_that_is_gone_are_dropped(redis, broker):
-    begun_flow(broker, {})
-    (member,) = claim_members(broker)
-    workflow_store(broker).cancel(FLOW)
-    assert workflow_store(broker).forget(FLOW, latest_ms=10**13 - 1) == "open"  # in the future
-    redis.delete(broker.keys.of(QUEUE).workflow + FLOW.encode())
-
-    end(broker, "ack", member)
-
-    assert "ended_members" not in snapshot(redis)
-
-
 def test_a_heartbeat_finds_what_nobody_has_told(redis, broker, monkeypatch):
     begun_flow(broker, {"size": 2, "next": "1e"}, {"after": "0e"})
     members = claim_members(broker)

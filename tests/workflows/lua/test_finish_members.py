@@ -8,7 +8,6 @@ import pytest
 from django_rtq import signals
 from django_rtq.core.broker import settlement as module
 from django_rtq.core.broker.settlement import ACK_MEMBER, AT_ONCE, NOTE_TIME, Settlement
-from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.workflows import workflow_store
 from tests.support.jobs import QUEUE, WORKER, claim, queued_job, settle, settlement
 from tests.support.snapshots import changes, live_jobs, snapshot
@@ -96,23 +95,6 @@ def test_of_jobs_that_it_does_not_hold_nothing_is_known(redis, broker):
 
     assert settle(broker, "ack", *other, *mine) == [other[0].id]
     assert ends_of(broker) == "1 0 0"
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_connection_loses_no_end(redis, broker, moment):
-    begun_flow(broker, *CHAIN)
-    members = claim_members(broker)
-    redis.drop_connection(moment)
-    done = {QUEUE: settlement("ack", *members)}
-
-    for _ in range(2):  # a worker sends again what has no reply
-        try:
-            broker.claim(WORKER, (), 0, settlements=done)
-        except BrokerUnavailable:
-            continue
-    workflow_store(broker).sweep([QUEUE])
-
-    assert (states_of(broker), ends_of(broker)) == (["succeeded", "started"], "2 0 0")
 
 
 def test_jobs_of_a_workflow_that_is_gone_are_settled_all_the_same(redis, broker):

@@ -4,7 +4,6 @@ import pytest
 
 from django_rtq.workflows import step_store
 from tests.protocol.model.step_calls import DONE, holder
-from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import (
     KEEP_MS,
     QUEUE,
@@ -15,7 +14,6 @@ from tests.support.jobs import (
     let_lapse,
     queued_job,
     settle,
-    settlement,
 )
 from tests.support.single_steps import promote
 from tests.support.snapshots import changes, snapshot
@@ -68,25 +66,6 @@ def test_a_worker_whose_lease_has_expired_writes_nothing(redis, broker):
     assert "step_jobs" not in snapshot(redis)
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_connection_is_made_up_for(redis, broker, moment):
-    job = claimed_job(broker, "a")
-    run = holder(broker, job)
-    redis.drop_connection(moment)
-
-    assert step_store(broker).write(run, "step charge", DONE)
-
-    assert snapshot(redis)[f"steps:{job.id}"] == STEPS
-
-
-def test_a_full_server_takes_it(redis, broker):
-    job = claimed_job(broker, "a")
-    run = holder(broker, job)
-
-    with redis.full_memory():
-        assert step_store(broker).write(run, "step charge", DONE)
-
-
 @pytest.mark.parametrize("verb", ["ack", "expire", "finish_cancel"])
 def test_it_is_kept_as_long_as_the_outcome(redis, broker, verb):
     job = claimed_job(broker, "a")
@@ -95,15 +74,6 @@ def test_it_is_kept_as_long_as_the_outcome(redis, broker, verb):
     settle(broker, verb, job)
 
     assert [name for name in snapshot(redis) if "step" in name] == [f"steps:{job.id}"]
-    assert 0 < redis.pttl(broker.keys.of(QUEUE).steps + job.id.encode()) <= KEEP_MS
-
-
-def test_the_claim_that_settles_the_job_keeps_it_as_long(redis, broker):
-    job = claimed_job(broker, "a")
-    step_store(broker).write(holder(broker, job), "step charge", DONE)
-
-    broker.claim(WORKER, [QUEUE], 1, settlements={QUEUE: settlement("ack", job)})
-
     assert 0 < redis.pttl(broker.keys.of(QUEUE).steps + job.id.encode()) <= KEEP_MS
 
 
@@ -130,16 +100,3 @@ def test_a_dead_letter_keeps_it_until_it_is_discarded(redis, broker, inspector):
     inspector.discard(QUEUE, [job.id])
 
     assert not [name for name in snapshot(redis) if "step" in name]
-
-
-def test_it_goes_with_a_job_that_is_requeued_elsewhere(redis, broker):
-    job = claimed_job(broker, "a")
-    step_store(broker).write(holder(broker, job), "step charge", DONE)
-    settle(broker, "bury", job)
-
-    requeue_elsewhere(broker, [job], "other")
-
-    keys = broker.keys.of("other")
-    assert redis.hgetall(keys.step_jobs) == {job.id.encode(): b""}
-    assert redis.hgetall(keys.steps + job.id.encode()) == {b"step charge": DONE.encode()}
-    assert not redis.exists(broker.keys.of(QUEUE).step_jobs, broker.keys.of(QUEUE).steps + job.id.encode())

@@ -1,7 +1,5 @@
 """A job gets an event."""
 
-import pytest
-
 from tests.protocol.model.step_calls import send_event, suspend
 from tests.support.jobs import (
     QUEUE,
@@ -9,7 +7,6 @@ from tests.support.jobs import (
     claim,
     claimed_job,
     finished_job,
-    let_fall_due,
     new_job,
     queued_job,
     settle,
@@ -63,17 +60,6 @@ def test_events_of_two_names_may_have_the_same_token(redis, broker):
         "sent": "2",
         "bytes": after["bytes"],
     }
-    assert claim(broker, worker=WORKER) == [job.id]
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_connection_is_made_up_for(redis, broker, moment):
-    job = waiting_job(broker)
-    redis.drop_connection(moment)
-
-    assert send_event(broker, job) == "sent"
-
-    assert snapshot(redis, times=False)["steps:a"] == KNOWN
     assert claim(broker, worker=WORKER) == [job.id]
 
 
@@ -200,18 +186,3 @@ def test_it_is_deleted_with_the_job(redis, broker, inspector):
     inspector.cancel(job.id)
 
     assert not [name for name in snapshot(redis) if "step" in name]
-
-
-def test_a_full_server_takes_it(redis, broker):
-    job = waiting_job(broker)
-
-    with redis.full_memory():
-        assert send_event(broker, job) == "sent"
-
-
-def test_its_time_comes_without_it(redis, broker):
-    job = waiting_job(broker)
-    let_fall_due(broker, job)
-    promote(broker, QUEUE)
-
-    assert claim(broker, worker=WORKER) == [job.id]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from django_rtq.workflows import store as workflows
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import KEEPS, PARTS_IN_FLIGHT, member_id, workflow_of
-from tests.support.jobs import QUEUE, claim_all
+from tests.support.jobs import QUEUE
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, live_jobs, snapshot
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, part, parts_flow
@@ -66,13 +66,6 @@ def test_others_that_are_to_start_stay_noted(redis, broker):
     broker.redis.execute_one(workflow_store(broker)._start_command(parts[0]))
 
     assert snapshot(redis)["unstarted"].keys() == {FLOW}
-
-
-def test_they_go_to_the_queue_of_their_step(redis, broker):
-    begun_flow(broker, {"queue": "low"})
-
-    assert snapshot(redis).keys() >= {"low:jobs", "low:work_signal"}
-    assert len(claim_all(broker, queue="low")) == 1
 
 
 def test_delayed_ones_wait_for_their_time(redis, broker):

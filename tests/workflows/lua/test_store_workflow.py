@@ -61,12 +61,6 @@ def test_members_belong_to_the_step_behind_empty_ones(redis, broker, before, emp
     assert fields_of(broker)["state"] == "succeeded"
 
 
-def test_an_empty_step_is_over_at_once(redis, broker):
-    workflow_store(broker).store(new_flow({"size": 0, "next": "1"}, {"after": "0"}))
-
-    assert states_of(broker) == ["succeeded", "started"]
-
-
 def test_a_workflow_without_jobs_is_over_at_once(redis, broker):
     assert workflow_store(broker).store(new_flow({"size": 0, "next": "1"}, {"size": 0, "after": "0"}))[1] == "succeeded"
 

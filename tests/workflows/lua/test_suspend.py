@@ -12,7 +12,6 @@ from tests.support.jobs import (
     claimed_job,
     held_job,
     let_fall_due,
-    let_lapse,
     settle,
     unique_job,
 )
@@ -73,16 +72,6 @@ def test_a_job_that_is_missing_is_dropped(redis, broker):
 
     assert suspend(broker, job) == []
     assert {"running:w1", "scheduled", "step_jobs"}.isdisjoint(snapshot(redis))
-
-
-def test_the_lease_was_lost(redis, broker):
-    job = claimed_job(broker, "a")
-    let_lapse(broker, WORKER)
-    broker.reclaim(QUEUE)
-    before = snapshot(redis)
-
-    assert suspend(broker, job) == [job.id]
-    assert snapshot(redis) == before
 
 
 def test_one_that_was_asked_to_stop_ends_as_cancelled(redis, broker, inspector):
