@@ -62,31 +62,7 @@ def test_a_handle_knows_the_state_through_a_whole_life(broker, inspector):
     assert (handle.state, handle.result) == (JobState.SUCCEEDED, 3)
 
 
-def test_a_job_that_nobody_started_in_time_is_expired(broker):
-    handle = add.using(expires=0).delay(1)
-    claim(broker)
-    settle(broker, "expire", handle, worker="w2", outcome=json.dumps({"state": "expired"}))
-
-    assert handle.state is JobState.EXPIRED
-
-
-def test_refresh_tells_all_that_is_known(broker):
-    handle = add.using(client="acme", priority=5, max_attempts=9).delay(1, b=3)
-    claim(broker)
-
-    details = handle.refresh()
-
-    assert (details.id, details.queue, details.task, details.client) == (handle.id, QUEUE, TASK, "acme")
-    assert (details.args, details.kwargs, details.priority) == ([1], {"b": 3}, 5)
-    assert (details.options, details.attempt, details.worker) == ({"max_attempts": 9}, 1, "w2")
-
-
 # -- result
-
-
-@pytest.mark.parametrize("value", [None, 0, [1, {"a": None}], "text"])
-def test_the_result_is_what_the_task_returned(broker, value):
-    assert finished(broker, outcome=outcome(value)).result == value
 
 
 def test_a_result_is_remembered_and_redis_is_not_asked_again(broker):
@@ -133,24 +109,6 @@ def test_a_cancelled_job_never_runs(broker, options):
     with pytest.raises(WrongState) as caught:
         _ = handle.result
     assert str(caught.value) == f"Job {handle.id} has no result: it is cancelled."
-
-
-@pytest.mark.parametrize(
-    ("end", "problem"),
-    [
-        ("bury", "is dead: discard it instead."),
-        ("ack", "has finished already."),
-    ],
-)
-def test_a_job_that_is_over_is_not_cancelled(broker, end, problem):
-    handle = add.delay(1)
-    claim(broker)
-    settle(broker, end, handle, worker="w2")
-
-    with pytest.raises(WrongState) as caught:
-        handle.cancel()
-
-    assert (str(caught.value), caught.value.job_id) == (f"Job {handle.id} {problem}", handle.id)
 
 
 @pytest.mark.parametrize("is_running", [False, True])

@@ -59,14 +59,6 @@ def test_an_id_tells_when_the_job_was_made(redis, broker, access):
     assert abs(access.find(ours).made_at.timestamp() - redis.time()[0]) < 5
 
 
-def test_it_expires_so_long_after_it_is_ready(redis, broker, access):
-    job = queued_job(broker, client="x", expires="+5000", body='{"args":["' + "x" * 100_000 + '"]}')
-
-    details = access.find(job.id)
-
-    assert (details.expires_at - details.ready_at).total_seconds() == 5
-
-
 @pytest.mark.parametrize(
     ("head", "task"),
     [

@@ -108,16 +108,6 @@ def test_what_redis_has_lost_fires_all_the_same(redis, broker, at, put, caplog):
     assert caplog.messages == ["Redis has lost the schedules of the database and the disabled ones: restoring them"]
 
 
-def test_what_people_have_emptied_stays_empty(broker, at, put):
-    put(mine=row())
-    dispatcher = Dispatcher(broker, [QUEUE])
-    at(0, dispatcher)
-    put(mine=None)
-
-    assert at(MINUTE_MS, dispatcher) == []
-    assert broker.schedules.read().rows == {}
-
-
 def test_what_passed_while_it_was_off_was_not_missed(broker, at, put):
     dispatcher = Dispatcher(broker, [QUEUE])
     put(mine=row(missed="all"))
@@ -168,14 +158,6 @@ def test_a_row_does_not_take_the_place_of_what_is_declared(broker, put):
 
     assert [entry.source for entry in found.entries] == ["code"]
     assert found.broken == {"mine": "a schedule of this name is declared in the code."}
-
-
-def test_a_row_of_another_queue_is_the_business_of_others(broker, at, put):
-    put(mine=row(queue="low"))
-    dispatcher = Dispatcher(broker, [QUEUE])
-    at(0, dispatcher)
-
-    assert dispatcher.entries == []
 
 
 def test_a_scheduler_that_sleeps_is_woken_and_starts_it(redis, broker):

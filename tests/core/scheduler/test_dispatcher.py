@@ -1,6 +1,5 @@
 """Periodic jobs start once for each slot, with any number of schedulers."""
 
-import threading
 import time
 
 import pytest
@@ -15,7 +14,6 @@ from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 from tests.support.claims import take_all
 from tests.support.jobs import QUEUE, claim_all
 from tests.support.redis_server import UNREACHABLE
-from tests.support.waiting import wait_until
 
 NOW_MS = 1_699_999_200_000  # a whole hour, long past for the server
 MINUTE_MS = 60_000
@@ -205,20 +203,6 @@ def test_a_new_version_does_not_take_a_slot_from_the_old_one(broker, at):
 # -- trouble
 
 
-def test_a_clock_that_was_far_ahead_for_a_while_does_not_stop_anything(broker):
-    declare(every(seconds=0.1))
-    dispatcher = Dispatcher(broker, [QUEUE])
-    (entry,) = dispatcher.entries
-    look(dispatcher)
-    now_ms, _ = broker.schedules.states([QUEUE])
-    assert entry.fire(broker, now_ms + 365 * 86_400_000) == "fired"
-    claim_all(broker)
-
-    wait_until(lambda: look(dispatcher) and len(claim_all(broker)) == 1)
-
-    assert broker.schedules.states([QUEUE])[1][QUEUE][entry.name].last_slot_ms < now_ms + 60_000
-
-
 def test_a_clock_that_went_back_a_little_repeats_nothing(broker, at):
     declare(every(minutes=1))
     dispatcher = Dispatcher(broker, [QUEUE])
@@ -228,27 +212,6 @@ def test_a_clock_that_went_back_a_little_repeats_nothing(broker, at):
     assert at(2 * MINUTE_MS, dispatcher) == []
     assert at(5 * MINUTE_MS + 9, dispatcher) == []
     assert at(6 * MINUTE_MS, dispatcher) == [6 * MINUTE_MS]
-
-
-def test_an_emptied_server_is_begun_with_anew(redis, broker, at):
-    declare(every(minutes=1))
-    dispatcher = Dispatcher(broker, [QUEUE])
-    at(0, dispatcher)
-    redis.flushdb()
-
-    assert at(5 * MINUTE_MS, dispatcher) == []
-    assert at(6 * MINUTE_MS, dispatcher) == [6 * MINUTE_MS]
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_lost_reply_costs_nothing(redis, broker, at, clock, moment):
-    declare(every(minutes=1))
-    dispatcher = Dispatcher(broker, [QUEUE])
-    redis.drop_connection(moment)
-    at(0, dispatcher)
-    redis.drop_connection(moment)
-
-    assert at(MINUTE_MS, dispatcher) == [MINUTE_MS]
 
 
 def test_a_client_that_cannot_be_told_keeps_no_other_from_starting(broker, at, caplog):
@@ -294,21 +257,6 @@ def test_what_is_declared_no_more_is_forgotten_after_months(redis, broker, at):
     assert set(broker.schedules.states([QUEUE])[1][QUEUE]) == {"gone", "rest"}
     at(OUTDATED_MS + 1, rest)
     assert set(broker.schedules.states([QUEUE])[1][QUEUE]) == {"rest"}
-
-
-def test_threads_that_look_at_once_start_each_slot_once(broker, clock):
-    declare(every(seconds=1, missed="all"))
-    timetables = [Dispatcher(broker, [QUEUE]) for _ in range(4)]
-    look(timetables[0])
-    clock.now_ms += 50_000
-    threads = [threading.Thread(target=look, args=(dispatcher,)) for dispatcher in timetables]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    ids = claim_all(broker, 50)
-    assert sorted(int(job_id[:12], 16) for job_id in ids) == [NOW_MS + n * 1000 for n in range(1, 51)]
 
 
 def test_a_job_that_starts_by_itself_is_said_to_be_enqueued(broker, at, clock):

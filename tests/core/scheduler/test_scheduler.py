@@ -118,26 +118,6 @@ def test_an_earlier_job_wakes_a_scheduler_that_sleeps(redis, broker, scheduler):
     wait_until(lambda: is_queued(redis, early))
 
 
-def test_of_many_schedulers_each_job_is_queued_by_one(redis, broker, promoted):
-    schedulers = [Scheduler(broker, [QUEUE]) for _ in range(4)]
-    for scheduler in schedulers:
-        scheduler.start()
-    jobs = [scheduled_job(broker, due=f"+{ms}") for ms in range(1, 101)]
-    wait_until(lambda: redis.llen("{rtq:default}:lane:0:") == 100)
-    for scheduler in schedulers:
-        scheduler.stop()
-
-    assert sorted(promoted) == sorted((QUEUE, job.id) for job in jobs)
-
-
-def test_a_scheduler_that_sleeps_can_be_stopped_at_once(redis, broker, scheduler):
-    scheduler.start()
-    wait_until(lambda: [c for c in redis.client_list() if c["cmd"] == "bzpopmin"])
-    scheduler.stop()
-
-    assert not [t for t in threading.enumerate() if t.name == "rtq-scheduler"]
-
-
 def test_a_scheduler_can_be_stopped_at_any_moment(redis, broker):
     for number in range(30):
         scheduler = Scheduler(broker, [QUEUE])

@@ -11,16 +11,13 @@ from django_rtq import CancelAnswer, JobHandle, JobState, task
 from django_rtq.exceptions import (
     DuplicateJob,
     JobNotFound,
-    PayloadError,
     RedisNotAllowed,
-    Unserializable,
     WrongState,
 )
 from django_rtq.signals import job_cancelled, job_enqueued
 from tests.support.apps import captured, get_inspector
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE, settle
-from tests.support.snapshots import snapshot
 
 
 @task
@@ -86,13 +83,6 @@ def test_many_calls(broker):
     assert (len(handles), none) == (1001, [])
 
 
-def test_delayed_jobs(broker):
-    async def call():
-        return await (await add.using(run_after=60).adelay(1)).astate()
-
-    assert asyncio.run(call()) is JobState.SCHEDULED
-
-
 def test_unique_jobs(broker):
     async def call():
         first, second = await asyncio.gather(only.adelay(1), only.adelay(1))
@@ -105,23 +95,6 @@ def test_unique_jobs(broker):
     assert {first.duplicate, second.duplicate} == {False, True}
     assert first.id == second.id == other
     assert duplicates == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("call", "error"),
-    [
-        (add.adelay, TypeError),
-        (lambda: add.adelay(object()), Unserializable),
-        (lambda: add.adelay("x" * 2_000_000), PayloadError),
-        (lambda: add.adelay_many([((1,), {}), ((), {})]), TypeError),
-        (lambda: add.adelay_many([7]), TypeError),
-    ],
-)
-def test_arguments_are_checked_before_anything_is_sent(redis, broker, call, error):
-    with pytest.raises(error):
-        asyncio.run(call())
-
-    assert snapshot(redis) == {}
 
 
 def test_receivers_of_both_kinds_are_told(broker):
@@ -181,16 +154,6 @@ def test_cancelling(broker):
 
     assert answers == [CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.CANCELLED]
     assert told == [job_id]
-
-
-def test_finding_a_job_in_any_queue(broker):
-    async def call():
-        handle = await add.using(queue_name="other").adelay(1)
-        with pytest.raises(JobNotFound):
-            await get_inspector().afind("never-was")
-        return (await get_inspector().afind(handle.id)).queue
-
-    assert asyncio.run(call()) == "other"
 
 
 # In tests of projects

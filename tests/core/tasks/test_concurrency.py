@@ -77,13 +77,6 @@ def test_many_threads_leave_jobs_at_once(redis, broker):
     assert most <= THREADS + 1
 
 
-def test_threads_use_one_connection_each_at_the_most(redis, broker):
-    with ThreadPoolExecutor(THREADS) as threads:
-        list(threads.map(leave, range(THREADS)))
-
-    assert len(redis.clients_of_ours()) <= THREADS
-
-
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_forked_processes_leave_jobs_beside_their_parent(broker, forked):
     leave("parent", 1)  # a connection that the children inherit, and must not use

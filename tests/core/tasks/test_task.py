@@ -257,16 +257,6 @@ def test_a_payload_may_be_as_large_as_the_settings_say_and_no_larger(redis, prox
         assert handle.state is JobState.QUEUED
 
 
-def test_adelay_does_the_same_beside_other_coroutines(broker):
-    async def many():
-        return await asyncio.gather(*(add.adelay(i, b=i) for i in range(20)))
-
-    handles = asyncio.run(many())
-
-    jobs = {job.id: (job.args, job.kwargs) for job in take_all(broker)}
-    assert [jobs[handle.id] for handle in handles] == [([i], {"b": i}) for i in range(20)]
-
-
 # -- delay_many
 
 

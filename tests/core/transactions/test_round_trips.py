@@ -117,15 +117,6 @@ def test_the_commit_stands_when_redis_cannot_be_reached(names, redis, with_optio
     assert User.objects.exists()
 
 
-def test_a_lost_reply_makes_no_second_job(names, redis):
-    note.delay("known queue")
-    redis.drop_connection("after")
-    with transaction.atomic():
-        note.delay_on_commit("a")
-        note.delay_on_commit("b")
-    assert names() == ["known queue", "a", "b"]
-
-
 def test_jobs_that_redis_refuses_raise_and_the_others_are_sent(names, redis):
     note.delay("known queue")
     told = []

@@ -9,7 +9,6 @@ import pytest
 from django_rtq import JobState
 from tests.app import long_tasks, tasks
 from tests.core.worker.conservation import assert_all_settled, assert_nothing_left, dead, records
-from tests.core.worker.overlaps import most_at_once
 from tests.core.worker.processes import is_alive, is_idle
 from tests.support.waiting import wait_until
 
@@ -101,26 +100,6 @@ def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, re
     assert worker.is_running
     worker.stop()
     assert_all_settled(redis)
-
-
-def test_after_a_crash_many_jobs_of_one_process_are_all_taken_back_and_run_in_groups(rtq_worker, redis, journal):
-    handles = tasks.agate.delay_many([((f"job-{i}", "gate"), {}) for i in range(1100)])
-    worker = rtq_worker("--concurrency", 1100)
-    wait_until(lambda: journal.starts() == 1100)
-
-    killed = worker.child
-    os.kill(killed, signal.SIGKILL)
-    wait_until(lambda: journal.starts() > 1100)
-    journal.open("gate")
-    wait_until(lambda: not records(redis))
-
-    assert {handle.state for handle in handles[::100]} == {JobState.SUCCEEDED}
-    assert journal.starts() == 2200
-    entries = [each for word in ("end", "start") for each in journal.entries(word) if each.pid != killed]
-    entries.sort(key=lambda each: each.at)
-    assert 0 < most_at_once(1 if each.word == "start" else -1 for each in entries) <= 550  # half of the slots
-    worker.stop()
-    assert_nothing_left(redis)
 
 
 @pytest.mark.parametrize(("how", "slots"), [("kill", 4), ("late", 1)])

@@ -52,23 +52,6 @@ def test_a_result_that_cannot_be_stored_is_a_failure_with_a_reason_and_no_second
     assert_all_settled(redis)
 
 
-def test_failures_are_told_in_one_line_with_a_traceback_and_successes_not_at_all(rtq_worker, redis, journal):
-    ok = tasks.note.delay_many([((f"fine-{i}",), {}) for i in range(20)])
-    failing = tasks.attempts.using(max_attempts=2).delay("failing", 9)
-    buried = tasks.bury.delay("buried")
-    worker = rtq_worker()
-    wait_until(lambda: all(job.state.is_final for job in [*ok, failing, buried]))
-    worker.stop()
-
-    lines = worker.log.splitlines()
-    assert len([line for line in lines if failing.id in line]) == 2
-    assert len([line for line in lines if buried.id in line]) == 1
-    assert len([line for line in lines if line.startswith("Traceback")]) == 3
-    assert not [job for job in ok if job.id in worker.log]
-    assert "fine-" not in worker.log
-    assert_all_settled(redis)
-
-
 def parked(redis, job_id):
     return redis.zscore("{rtq:default}:scheduled", job_id)
 

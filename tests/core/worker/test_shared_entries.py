@@ -33,20 +33,6 @@ def test_the_jobs_of_a_claim_wait_then_run_then_are_over():
     assert shared.finished() == [acked(IDS[0], b"zero", ms=7)]
 
 
-def test_the_jobs_of_the_next_claim_take_the_place_of_those_before():
-    shared = SharedState(1)
-    shared.start_batch(IDS)
-    for entry in range(5):
-        shared.start(entry)
-        shared.finish(entry, ACKED, 1, b"x" * 100)
-    shared.start_batch([b"another"])
-
-    assert shared.finished() == []
-    assert shared.waiting() == ["another"]
-    assert shared.start(0)
-    assert shared.running() == ["another"]
-
-
 def test_ids_of_any_length_are_found_again():
     ids = [b"a", b"x" * MAX_ID_BYTES, b"", b"\xff", b"bc  "]
     shared = SharedState(1)
@@ -122,24 +108,6 @@ def test_what_is_over_is_kept_until_it_was_told_though_its_slot_is_taken_again()
         shared.confirm_reported(over)
         shared.confirm_reported(shared.take_finished())
         assert shared.finished() == []
-
-
-def test_texts_that_are_on_their_way_are_not_written_over():
-    shared = SharedState(2)
-    expected = {}
-    for number in range(200):
-        entry = shared.add_entry(b"%d" % number)
-        shared.start(entry)
-        text = b"%d" % number * 30_000
-        assert shared.finish(entry, ACKED, 1, text)
-        expected[b"%d" % number] = text
-        over = shared.take_finished()
-        assert {job.job_id: job.text for job in shared.finished()} == expected
-        if number % 2:
-            shared.confirm_reported(over)
-            expected.clear()
-        else:
-            shared.put_back(over)
 
 
 def test_a_text_without_room_is_refused_and_the_job_still_runs_but_short_ones_have_room():

@@ -7,7 +7,6 @@ import pytest
 
 from django_rtq.core.worker.shared_entries import (
     ACKED,
-    MAX_ID_BYTES,
     Revoked,
 )
 from django_rtq.core.worker.shared_memory import MAX_NAME_BYTES, SharedState
@@ -91,20 +90,6 @@ def test_a_wish_that_comes_too_late_hits_nobody():
     assert not shared.is_cancel_requested(b"next", 0)
     shared.request_cancel("next")
     assert shared.cancel_requests() == [b"next"]
-
-
-def test_a_wish_for_the_longest_id_fits_beside_all_else():
-    shared = SharedState(2)
-    longest = [letter * MAX_ID_BYTES for letter in (b"x", b"y")]
-    for job_id in longest:
-        entry = shared.add_entry(job_id)
-        shared.start(entry)
-        shared.set_runs_once(entry)
-        shared.set_deadline(5.0, entry)
-        shared.request_cancel(job_id.decode())
-
-    assert sorted(shared.cancel_requests()) == longest
-    assert sorted(shared.running_once()) == sorted(shared.overdue(6.0)) == names(longest)
 
 
 def test_quiet_is_a_wish_that_can_be_taken_back():

@@ -7,13 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from django_rtq import JobHandle, JobState, every, signals, task
-from django_rtq.core.scheduler.registry import ScheduledTask
+from django_rtq import JobHandle, JobState, signals, task
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import DuplicateJob, InvalidTask, JobError, Unserializable
-from tests.support.claims import take, take_all
-from tests.support.jobs import QUEUE, claim, settle
-from tests.support.single_steps import promote
+from tests.support.claims import take_all
+from tests.support.jobs import claim, settle
 from tests.support.snapshots import snapshot
 
 NAME = "tests.core.tasks.options.test_uniqueness.send"
@@ -166,16 +164,6 @@ def test_when_it_is_over_the_next_call_makes_a_job(broker):
     assert first.state is JobState.SUCCEEDED
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_connection_that_drops_makes_no_duplicate(redis, broker, moment):
-    redis.drop_connection(moment)
-
-    handle = sync.delay(7)
-
-    assert not handle.duplicate
-    assert take(broker).id == handle.id
-
-
 # -- what becomes of the second
 
 
@@ -215,24 +203,6 @@ def test_the_last_arguments_count_while_it_waits(broker):
     assert first.refresh().due_at - before >= timedelta(seconds=59)
 
 
-def test_changes_while_it_runs_make_it_run_once_more_with_the_last_of_them(broker, enqueued):
-    again = by_name.using(unique_on_conflict="rerun")
-    first = again.delay(7, 0)
-    assert again.delay(7, 1) == first
-    assert claim(broker) == [first.id]
-
-    handles = [again.delay(7, number) for number in range(2, 12)]
-
-    assert set(handles) == {first}
-    assert all(handle.duplicate for handle in handles)
-    assert len(enqueued) == 2  # the first, and the one that runs after it
-    settle(broker, "ack", first, worker="w2")
-    promote(broker, QUEUE)
-    job = take(broker)
-    assert (job.id, job.args) == (enqueued[1][0], [7, 11])
-    assert take_all(broker) == []
-
-
 def test_a_handle_says_that_it_is_a_duplicate():
     assert not JobHandle("a", "mail").duplicate
     assert JobHandle("a", "mail", duplicate=True) == JobHandle("a", "mail")
@@ -244,22 +214,6 @@ def test_a_handle_says_that_it_is_a_duplicate():
 @pytest.fixture
 def _no_tasks(monkeypatch):
     monkeypatch.setattr(registry, "_tasks", {})
-
-
-@pytest.mark.usefixtures("_no_tasks")
-def test_a_slot_is_skipped_while_a_job_like_its_own_lives(broker, enqueued):
-    periodic = task(unique=True, schedule=every(seconds=60, name="tick", args=[7]))(send)
-    entry = ScheduledTask(task=periodic, schedule=periodic.schedule[0])
-    broker.schedules.begin(QUEUE, "tick", "d1", 0)
-
-    first = periodic.delay(7)
-
-    assert entry.fire(broker, 60_000) == f"duplicate {first.id}"
-    assert claim(broker) == [first.id]
-    settle(broker, "ack", first, worker="w2")
-    assert entry.fire(broker, 120_000) == "fired"
-    assert enqueued == [[first.id], [entry.job_id(120_000)]]
-    assert periodic.delay(7).id == entry.job_id(120_000)
 
 
 # -- refused where it is written

@@ -221,25 +221,6 @@ def test_nothing_to_tell_takes_no_round_trip(redis, session):
     assert redis.info("commandstats")["cmdstat_evalsha"]["calls"] == calls
 
 
-def test_a_receiver_that_fails_does_no_harm(redis, broker, session):
-    def fail(**kwargs):
-        raise RuntimeError("a receiver")
-
-    enqueue(broker, 2)
-    one, other = claim(session)
-    for signal in (signals.job_succeeded, signals.job_buried):
-        signal.connect(fail)
-    try:
-        session.add(one, DONE)
-        session.add(other, Buried(ValueError("x")))
-    finally:
-        for signal in (signals.job_succeeded, signals.job_buried):
-            signal.disconnect(fail)
-    session.settle()
-
-    assert list(places(redis).values()) == [["dead"]]
-
-
 def test_a_job_that_stopped_is_told_and_said_to_be_cancelled(redis, broker, session, inspector):
     heard = []
     signals.job_cancelled.connect(lambda **said: heard.append(said["job_id"]), weak=False, dispatch_uid="test")

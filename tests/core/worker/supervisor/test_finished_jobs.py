@@ -10,7 +10,6 @@ from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.shared_entries import TEXTS
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
-from django_rtq.exceptions import BrokerUnavailable
 from tests.support.apps import needs
 from tests.support.jobs import QUEUE, let_fall_due, queued_job
 from tests.support.snapshots import place_of, places_of, snapshot
@@ -163,29 +162,6 @@ def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis,
     details = inspector.find(job.id)
     assert details.state == "dead"
     assert "The error is lost" in details.errors[-1]["error"]
-
-
-def test_with_several_slots_what_redis_knows_leaves_the_page(redis, broker):
-    shared = SharedState(2)
-    session = WorkerSession(broker, shared, [QUEUE], base_name="host")
-    session.sign_on()
-    queued_job(broker, body=BODY)
-    (claimed,) = session.fetch(1, idle=True).claimed
-    run = Run(QUEUE, claimed.ids[0], claimed.records[0], worker=session.worker, now_ms=claimed.now_ms)
-    run.open()
-    run.entry = shared.add_entry(run.job_id)
-    shared.start(run.entry)
-    session.add(run, DONE)
-    assert [job.text.decode() for job in shared.finished()] == [DONE.result]
-    redis.drop_connection("before")
-    with pytest.raises(BrokerUnavailable):
-        session.fetch(1, idle=True)
-    assert len(shared.finished()) == 1
-
-    session.reconcile()
-    session.settle()
-    session.close()
-    assert shared.finished() == []
 
 
 @needs("console")

@@ -211,17 +211,6 @@ def test_jobs_of_a_worker_that_a_torn_log_has_lost_are_taken_back(redis, broker,
     assert place_of(redis, job) == "lane:0:"
 
 
-def test_a_full_server_keeps_nobody_from_taking_back_jobs(redis, broker, heartbeat):
-    broker.sign_on([QUEUE, "low"], "ours")
-    job = claimed_job(broker, worker="lost")
-    let_lapse(broker, "lost")
-    outage_is_long_over(redis)
-    with redis.full_memory():
-        heartbeat.tick()
-
-    assert place_of(redis, job) == "lane:0:"
-
-
 CHORES = ["keeping limits", "promotion and repairs", "other projects"]  # in this order
 
 

@@ -274,49 +274,6 @@ def test_a_batch_is_cut_when_it_takes_long_altogether_though_no_job_is_slow(watc
     assert taken + len(session.released) == 100_000
 
 
-def test_one_of_two_jobs_is_given_back_when_the_first_runs_for_too_long(watched, monkeypatch):
-    monkeypatch.setattr(batches, "MAX_AHEAD_SECONDS", 1000)
-    batch = batch_with(IDS[:2])
-    batch.next()
-    batch.due = 0.0
-    session, _ = watched(batch)
-
-    wait_until(lambda: session.settled > 0)
-    assert session.released == IDS[1:2]
-
-
-def test_the_first_of_two_jobs_is_told_when_the_second_runs_for_too_long(watched, monkeypatch):
-    monkeypatch.setattr(batches, "MAX_AHEAD_SECONDS", 1000)
-    shared = FakePage()
-    batch = batch_with(IDS[:2], shared)
-    batch.next()
-    session, watch = watched(batch)
-    batch.next()
-    assert not session.settled
-    batch.due = 0.0
-    watch.begin(batch)
-
-    wait_until(lambda: shared.is_reported)
-    assert session.released == []
-
-
-def test_a_batch_is_cut_at_once_if_the_process_is_to_rest(watched, monkeypatch):
-    monkeypatch.setattr(batches, "MAX_AHEAD_SECONDS", 1000)
-    batch = batch_with(IDS[:2])
-    batch.next()
-    session, watch = watched(batch)
-    watch.hurry()
-    wait_until(lambda: session.settled > 0)
-    assert session.released == IDS[1:2]
-
-    watch.end()
-    watch.hurry()
-    again = batch_with(IDS[2:])
-    again.next()
-    watch.begin(again)
-    wait_until(lambda: watch._wakes_at == again.due or session.settled > 1)  # the hurry was about an earlier moment
-
-
 def test_a_batch_that_is_due_earlier_than_the_one_before_is_cut_in_time(watched, monkeypatch):
     monkeypatch.setattr(batches, "MAX_AHEAD_SECONDS", 1000)
     session, watch = watched(batch_with(IDS[:2]))
