@@ -18,9 +18,9 @@ AT_ONCE = constant(0)
 
 
 @task(backoff=AT_ONCE)
-def say(*lines, level="INFO"):
+def say(*lines):
     for line in lines:
-        logger.log(logging.getLevelName(level), "%s", line)
+        logger.info("%s", line)
 
 
 @task(backoff=AT_ONCE)
@@ -48,12 +48,6 @@ async def asay_and_wait(name, gate):
     while not (journal.folder() / gate).exists():
         await asyncio.sleep(0.01)
     logger.info("%s goes on", name)
-
-
-@task(backoff=AT_ONCE, max_attempts=2)
-def fail_twice():
-    logger.info("about to fail")
-    raise ValueError("no")
 
 
 @task(max_crashes=0)
@@ -87,9 +81,3 @@ def log_oddly():
     thread = threading.Thread(target=logger.warning, args=("by a thread without the context of the job",))
     thread.start()
     thread.join()
-
-
-@task(backoff=AT_ONCE)
-def say_much(lines):
-    for number in range(lines):
-        logger.info("line %d", number)

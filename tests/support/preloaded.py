@@ -9,6 +9,8 @@ import django.core.handlers.wsgi
 import django.core.management.base
 import django.db.backends.sqlite3.base
 import django.db.models
+import django.test.runner
+import pytest
 
 import django_rtq.core.broker.broker
 import django_rtq.core.checks

@@ -30,7 +30,6 @@ _CALLS = {  # whose first arguments these are
 _LITERAL = r"""u?(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
 _MARKED = re.compile(rf"\b(_|gettext|n?pgettext|ngettext)\(({_LITERAL}(?:,\s*{_LITERAL})*)")
 _PLACEHOLDER = re.compile(r"%\(\w+\)[-#0 +]*[\d.]*[a-z]|%%|\{\w+\}|</?\w+[^>]*>")
-_TAG = re.compile(r"<[^>]+>")
 
 
 class Text(NamedTuple):
@@ -87,15 +86,6 @@ def said_by(html):
     return [" ".join(text.split()) for text in reader.texts]
 
 
-def left_in_english(html, language):
-    """Texts of a page that are in English although the catalog has a translation."""
-    return {
-        text
-        for text in said_by(html)
-        if _english(language).fullmatch(text) and not _not_translated(language).fullmatch(text)
-    }
-
-
 def write_marks(folder):
     """Write an Esperanto catalog in which every translatable text is put in brackets."""
     found = polib.POFile()
@@ -116,32 +106,6 @@ def not_marked(html):
     while text != before:
         before, text = text, re.sub("⟦[^⟦⟧]*⟧", "", text)
     return {line.strip() for line in text.splitlines() if re.search("[A-Za-z]{2}", line)}
-
-
-@cache
-def _english(language):
-    entries = [entry for entry in catalog(language) if key_of(entry) in translated(language)]
-    texts = [(text, entry) for entry in entries for text in (entry.msgid, entry.msgid_plural) if text]
-    return _any_of(text for text, entry in texts if text not in translations_of(entry))
-
-
-@cache
-def _not_translated(language):
-    missing = marked_texts() - translated(language)
-    return _any_of(text for key in missing for text in (key.text, key.plural) if text)
-
-
-def _any_of(texts):
-    """One pattern for all: a thousand of them, tried one after another, take most of the time of a test."""
-    return re.compile("|".join(pattern for text in texts for pattern in _patterns_of(text)) or "(?!)")
-
-
-def _patterns_of(text):
-    for piece in _TAG.split(text):
-        parts = _PLACEHOLDER.split(piece.strip())
-        # Two letters beside a placeholder, as in "… of …", stand in many a text that is not ours.
-        if re.search(r"[A-Za-z]{3}" if len(parts) > 1 else r"[A-Za-z]{2}", " ".join(parts)):
-            yield ".+?".join(map(re.escape, parts))
 
 
 def _in_python(path):

@@ -7,7 +7,6 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
-from django_rtq.console.inspector.clients import clients
 from django_rtq.core.jobs.job import JobState
 from tests.console.admin.conftest import ALL, logged, text
 from tests.console.admin.test_dead_letters import BULK, hidden_fields, said
@@ -38,23 +37,6 @@ def rows(html):
     return re.findall(r'<th scope="row"><a href="[^"]*client=([^"]*)"', html)
 
 
-def test_the_list_is_sorted_by_the_columns_of_its_url(broker, operator):
-    for client, number in (("bakery", 1), ("florist", 3), ("grocer", 2)):
-        for _ in range(number):
-            queued_job(broker, client=client)
-
-    html = text(operator.get(LIST))
-    assert rows(html) == ["florist", "grocer", "bakery"]
-    assert 'aria-sort="descending"><a href="/admin/django_rtq/client/?sort=-queued">Queued</a>' in html
-    html = text(operator.get(LIST, {"sort": "-queued"}))
-    assert rows(html) == ["bakery", "grocer", "florist"]
-    assert 'aria-sort="ascending"><a href="/admin/django_rtq/client/">Queued</a>' in html
-    html = text(operator.get(LIST, {"sort": "name"}))
-    assert rows(html) == ["bakery", "florist", "grocer"]
-    assert 'aria-sort="ascending"><a href="/admin/django_rtq/client/?sort=-name">Client</a>' in html
-    assert rows(text(operator.get(LIST, {"sort": "-nonsense"}))) == ["florist", "grocer", "bakery"]
-
-
 def test_the_list_is_searched_and_limited_by_its_url(broker, inspector, operator):
     for client in ("bakery", "Bakers & Co", "florist"):
         queued_job(broker, client=client)
@@ -69,44 +51,6 @@ def test_the_list_is_searched_and_limited_by_its_url(broker, inspector, operator
     assert "No client matches." in html
     assert "There are 3 clients that have jobs" in html
     assert f'href="{PAGE}?client=nosuch"' in html
-
-
-def test_the_list_has_pages(broker, operator):
-    for number in range(101):
-        queued_job(broker, client=f"client{number:03}")
-
-    html = text(operator.get(LIST, {"sort": "name"}))
-    assert rows(html) == [f"client{number:03}" for number in range(50)]
-    assert "1–50 of 101" in html  # noqa: RUF001
-    assert 'href="/admin/django_rtq/client/?sort=name&amp;page=2" rel="next"' in html
-    assert 'rel="prev"' not in html
-    html = text(operator.get(LIST, {"sort": "name", "page": "3"}))
-    assert rows(html) == ["client100"]
-    assert 'rel="next"' not in html
-    html = text(operator.get(LIST, {"sort": "name", "page": "9"}))
-    assert "This page is empty." in html
-    assert "?sort=name&amp;page=3" in html
-
-
-def test_a_list_of_many_says_how_old_it_is(broker, operator, monkeypatch, round_trips):
-    monkeypatch.setattr(clients, "FEW", 1)
-    for client in ("bakery", "florist"):
-        queued_job(broker, client=client)
-    del round_trips[:]
-
-    assert "Counted 1.0 s ago." in text(operator.get(LIST))
-    assert len(round_trips) <= 3
-    del round_trips[:]
-    queued_job(broker, client="grocer")
-    del round_trips[:]
-    assert "grocer" not in text(operator.get(LIST))
-    assert round_trips == []
-    operator.post(f"{LIST}pause/", {"client": "grocer", "queue": QUEUE})
-    assert rows(text(operator.get(LIST, {"state": "paused"}))) == ["grocer"]
-
-
-def test_without_clients_it_says_so(broker, operator):
-    assert "No client has jobs." in text(operator.get(LIST))
 
 
 def test_a_client_is_shown_with_its_limits_and_why_it_waits(broker, inspector, operator):
@@ -127,15 +71,6 @@ def test_the_client_without_a_name_has_a_page(broker, operator):
     assert "Client (none)" in text(operator.get(WITHOUT_A_NAME))
     queued_job(broker, client="x")
     assert f'href="{WITHOUT_A_NAME}"' in text(operator.get(LIST))
-
-
-def test_the_client_without_a_name_has_no_links_to_what_belongs_to_all_clients(broker, person):
-    user = person(*ALL)
-    queued_job(broker)
-
-    html = text(user.get(WITHOUT_A_NAME))
-
-    assert f'<th scope="row">{QUEUE}</th>' in html
 
 
 def test_spaces_in_the_name_of_a_client_are_kept(broker, person):
@@ -248,24 +183,6 @@ def test_a_wrong_limit_changes_nothing(broker, inspector, operator, wrong):
     assert operator.post(f"{LIST}limits/", {"queue": "no queue", "max_running": "1"}).status_code == 404
 
 
-def test_the_jobs_of_a_client_are_purged_after_a_question(broker, inspector, operator):
-    kept = queued_job(broker, client="florist")
-    queued_job(broker, client="bakery")
-    scheduled_job(broker, client="bakery")
-    page = f"{BULK}purge/?q=queue%3A{QUEUE}+client%3Abakery"
-    assert f'href="{page}"' in text(operator.get(f"{PAGE}?client=bakery"))
-    fields, html = confirm_form(operator, page)
-    assert "Purge 2 waiting jobs?" in html
-    assert inspector.clients.get("bakery", [QUEUE])[0].is_known
-
-    operator.post(f"{BULK}purge/", fields)
-
-    assert not inspector.clients.get("bakery", [QUEUE])[0].is_known
-    assert "2 jobs were purged." in said(operator)
-    assert claim(broker) == [kept.id]
-    assert logged()[0].startswith("2 jobs were purged. (Queue: default, Filter: client:bakery, ")
-
-
 def confirm_form(client, page):
     """The fields of the form that asks, and the HTML of the page."""
     html = text(client.get(page))
@@ -316,19 +233,3 @@ def test_all_that_is_kept_of_it_is_erased_after_a_question(broker, inspector, op
     for query in ("client:", "client:bakery state:dead", "queue:default"):
         answer = operator.get(f"{BULK}erase/", {"q": query})
         assert "erase is for all of a client that has a name." in text(answer)
-
-
-@pytest.mark.parametrize("client", ["bakery", ""])
-def test_its_dead_letters_are_requeued_in_all_queues_after_a_question(broker, inspector, operator, client):
-    dead = [dead_letter(broker, client=client, queue=queue) for queue in (QUEUE, "low")]
-    kept = dead_letter(broker, client="florist", queue="low")
-    fields, html = confirm_form(operator, f"{BULK}requeue/?q=client:{client}")
-    assert "Requeue 2 dead letters?" in html
-
-    operator.post(f"{BULK}requeue/", fields)
-
-    assert {inspector.find(job_id).state for job_id in dead} == {JobState.QUEUED}
-    assert inspector.find(kept).state is JobState.DEAD
-    assert "2 dead letters were requeued." in said(operator)
-    operator.get(f"{BULK}requeue/?q=client:{client}")
-    assert "no dead letter matches any more" in said(operator)

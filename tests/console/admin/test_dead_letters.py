@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from html import unescape
 from types import SimpleNamespace
 
@@ -66,16 +65,6 @@ def test_a_group_without_a_name_cannot_be_swept(broker, operator):
     assert BULK not in text(operator.get(PAGE))
 
 
-@pytest.mark.parametrize(("verb", "left"), [("requeue", {"queued": 2}), ("discard", {"queued": 0})])
-def test_the_ticked_ones_and_no_others(verb, left, broker, operator, inspector):
-    a, b, c = die(broker, "a", "b", "c")
-    operator.post(f"{BULK}{verb}/", {"queue": QUEUE, "id": [a, c], **CONFIRMED})
-    details = inspector.queues.get(QUEUE)
-    assert details.dead == 1
-    assert details.queued == left["queued"]
-    assert inspector.find(b, QUEUE).state == "dead"
-
-
 def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator, inspector):
     a, b, c = die(broker, "a", "b", "c")
     back = f"/admin/django_rtq/queue/{QUEUE}/?state=dead"
@@ -89,11 +78,6 @@ def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator,
     answer = operator.post(f"{BULK}discard/", hidden_fields(html))
     assert answer["Location"] == back
     assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == [b]
-
-
-def test_requeueing_ticked_ones_asks_nothing(broker, operator, inspector):
-    operator.post(f"{BULK}requeue/", {"queue": QUEUE, "id": die(broker, "a")})
-    assert inspector.queues.get(QUEUE).queued == 1
 
 
 def test_who_comes_second_is_told_so(broker, operator, inspector):
@@ -117,33 +101,6 @@ def test_one_form_names_a_thousand_at_most(broker, operator, inspector, settings
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
     operator.post(f"{BULK}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
     assert inspector.queues.get(QUEUE).dead == 200
-
-
-def test_the_question_repeats_filter_and_number(broker, operator):
-    die(broker, "a", "b")
-    die(broker, "c", error="shop.errors.Closed")
-    html = text(operator.get(f"{BULK}requeue/", {"q": f"{DEAD} class:Closed task:send"}))
-    assert "Requeue 1 dead letter?" in html
-    assert "<dd>task:send class:Closed</dd>" in html
-    assert 'name="until_ms"' in html
-
-
-@pytest.mark.parametrize("verb", ["requeue", "discard"])
-def test_all_that_match_and_no_others(verb, broker, operator, inspector):
-    die(broker, "a", "b")
-    kept = die(broker, "c", error="shop.errors.Closed")
-    operator.post(f"{BULK}{verb}/", {"q": f"{DEAD} class:ValueError", "until_ms": LATER})
-    assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == kept
-
-
-def test_who_dies_after_the_question_is_left_alone(broker, operator, inspector):
-    die(broker, "a", "b")
-    html = text(operator.get(f"{BULK}discard/", {"q": DEAD}))
-    until_ms = html.split('name="until_ms" value="')[1].split('"')[0]
-    time.sleep(0.002)  # the next millisecond
-    later = die(broker, "late")
-    operator.post(f"{BULK}discard/", {"q": DEAD, "until_ms": until_ms})
-    assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == later
 
 
 def test_without_any_nothing_is_asked(broker, operator):
@@ -181,21 +138,6 @@ def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector
     assert f"2 dead letters were requeued. Jobs of these queues do the rest: {link}." in html
     assert f"No worker serves queue {QUEUE} now" in html
     assert operator.get(f"/admin/django_rtq/job/{job.id}/", {"queue": QUEUE}).status_code == 200
-
-
-def test_the_job_does_the_rest(broker, operator, inspector, short_of_time):
-    die(broker, *"abcde")
-    operator.post(f"{BULK}requeue/", {"q": f"{DEAD} class:ValueError", "until_ms": LATER})
-    job = inspector.job_list.page(QUEUE, "queued").jobs[0]
-    assert run_bulk_action(*job.args, **job.kwargs) == 3
-    assert inspector.queues.get(QUEUE).dead == 0
-
-
-def test_where_no_worker_comes_one_goes_on_by_hand(broker, operator, inspector, short_of_time):
-    die(broker, *"abcde")
-    for left in (3, 1, 0):
-        operator.post(f"{BULK}discard/", {"q": DEAD, "until_ms": LATER})
-        assert inspector.queues.get(QUEUE).dead == left
 
 
 def test_the_job_that_does_the_rest_tells_its_progress(broker, monkeypatch):

@@ -8,7 +8,6 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 
-from django_rtq.console import permissions
 from django_rtq.console.admin.display.incidents import health_of
 from django_rtq.console.incidents import Action, Incident, Seen, Severity, find_incidents
 from django_rtq.core.broker.brokers import get_broker
@@ -20,7 +19,7 @@ from django_rtq.workflows.workflow_states import BlockedWorkflow
 from tests.console.admin.conftest import MAIL, body, text
 from tests.console.incidents.conftest import declared  # noqa: F401
 from tests.console.incidents.overviews import ago, failed, minutes, overview, row, running, worker
-from tests.support.jobs import QUEUE, claimed_job, queued_job, settle
+from tests.support.jobs import QUEUE, claimed_job, settle
 
 WELL = "All is well: 1 worker, no long waits."
 OVERVIEW = "/admin/django_rtq/queue/"
@@ -170,21 +169,6 @@ def test_the_page_says_which_task_fails_with_links_that_lead_there(broker, viewe
     assert requeue in html
     confirmation = operator.get(requeue_all, {"q": dead})
     assert "Requeue 12 dead letters?" in text(confirmation)
-
-
-def test_a_paused_queue_is_resumed_by_its_button(broker, inspector, person):
-    broker.sign_on([QUEUE], "w1")
-    queued_job(broker)
-    inspector.pause(QUEUE)
-    may, may_not = person(permissions.VIEW, permissions.PAUSE), person(permissions.VIEW)
-    button = f'action="{OVERVIEW}{QUEUE}/resume/"'
-
-    assert button in text(may.get(OVERVIEW))
-    assert button not in text(may_not.get(OVERVIEW))
-    answer = may.post(f"{OVERVIEW}{QUEUE}/resume/", {"next": OVERVIEW}, follow=True)
-
-    assert answer.redirect_chain == [(OVERVIEW, 302)]
-    assert f"Queue {QUEUE} is paused." not in text(answer)
 
 
 @pytest.mark.parametrize("rule", [False, True])

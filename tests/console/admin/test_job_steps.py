@@ -41,15 +41,6 @@ def test_steps_are_shown_as_long_as_the_result_of_the_job(redis, broker, operato
     assert 0 < redis.ttl(broker.keys.of(QUEUE).steps + job.id.encode()) <= 60
 
 
-def test_a_job_that_sleeps_says_so(redis, broker, operator):
-    job = claimed_job(broker, "a")
-    suspend(broker, job, waits_for="1 0", ms=3_600_000)
-
-    html = text(operator.get(f"{PAGE}{job.id}/"))
-
-    assert "It sleeps for" in html
-
-
 def test_a_job_that_has_failed_before_is_scheduled_while_it_waits(redis, broker, inspector):
     job = claimed_job(broker, "a")
     redis.hset(broker.keys.of(QUEUE).failures, job.id, 1)

@@ -16,7 +16,7 @@ from tests.app import once_tasks
 from tests.console.admin.conftest import MAIL, body, logged, text
 from tests.console.admin.test_dead_letters import hidden_fields, said
 from tests.support.commands import run
-from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import QUEUE, dead_job, queued_job, retrying_job, scheduled_job
 
 PAGE = "/admin/django_rtq/job/"
 
@@ -35,13 +35,6 @@ def test_every_state_has_a_page_with_its_words(state, jobs, operator):
     assert job.id in html
 
 
-def test_the_page_of_a_job_that_runs_names_its_worker(broker, operator):
-    job = claimed_job(broker, "running", worker="host:1:abc", body=body("bakery", 7))
-    html = text(operator.get(f"{PAGE}{job.id}/"))
-    assert "host:1:abc" in html
-    assert "bakery" in html
-
-
 def test_its_headers_are_shown_without_secrets(broker, operator):
     record = json.dumps({**json.loads(body("bakery", 7)), "headers": {"tenant": "acme", "api_token": "5ecr3t"}})
     job = dead_job(broker, body=record)
@@ -50,11 +43,6 @@ def test_its_headers_are_shown_without_secrets(broker, operator):
     assert "&quot;tenant&quot;: &quot;acme&quot;" in html
     assert HIDDEN in html
     assert "5ecr3t" not in html
-
-
-def test_headers_that_are_no_object_are_shown_all_the_same(broker, operator):
-    job = dead_job(broker, body=json.dumps({**json.loads(body("bakery", 7)), "headers": [1, "odd"]}))
-    assert "&quot;odd&quot;" in text(operator.get(f"{PAGE}{job.id}/"))
 
 
 def test_a_job_that_is_unknown_says_so(operator, broker):
@@ -126,12 +114,6 @@ def test_a_question_leads_back_to_pages_of_this_site_only(jobs, operator):
     assert "elsewhere" not in html
 
 
-def test_discarding_forgets_a_job(jobs, operator):
-    answer = operator.post(f"{PAGE}{jobs.dead.id}/discard/", {"queue": QUEUE}, follow=True)
-    assert answer.status_code == 200
-    assert operator.get(f"{PAGE}{jobs.dead.id}/").status_code == 404
-
-
 @pytest.mark.parametrize(
     ("action", "state", "words"),
     [
@@ -145,17 +127,6 @@ def test_who_comes_too_late_is_told_what_it_is_now(action, state, words, jobs, o
     operator.post(f"{PAGE}{getattr(jobs, state).id}/{action}/", {"queue": QUEUE})
     assert words in said(operator)
     assert not LogEntry.objects.exists()
-
-
-def test_who_requeues_what_was_discarded_meanwhile_is_told(jobs, operator, inspector):
-    inspector.discard(QUEUE, [jobs.dead.id])
-    assert operator.post(f"{PAGE}{jobs.dead.id}/requeue/", {"queue": QUEUE}).status_code == 404
-
-
-def test_an_action_goes_back_to_where_one_was(jobs, operator):
-    back = f"/admin/django_rtq/queue/{QUEUE}/?state=dead&client=bakery"
-    answer = operator.post(f"{PAGE}{jobs.dead.id}/requeue/", {"queue": QUEUE, "next": back})
-    assert answer["Location"] == back
 
 
 # -- with other arguments
@@ -307,11 +278,6 @@ def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, inspector, 
 
     inspector.pause(QUEUE)
     assert reason(viewer, behind).startswith("The queue was paused ")
-
-
-def test_what_runs_gives_no_reason(jobs, viewer):
-    assert reason(viewer, jobs.running) is None
-    assert reason(viewer, jobs.dead) is None
 
 
 def test_a_dead_letter_that_runs_exactly_once_says_what_it_has_written(broker, viewer):

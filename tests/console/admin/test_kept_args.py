@@ -65,15 +65,3 @@ def test_a_job_of_another_task_or_without_arguments_is_not_enqueued_again(broker
     assert operator.get(f"{url}?job={other.id}").status_code == 404
     assert operator.get(f"{url}?job={finished_job(broker).id}").status_code == 404
     assert operator.get(f"{url}?job=unknown").status_code == 404
-
-
-def test_who_may_not_enqueue_is_not_offered_it(broker, viewer):
-    assert "/enqueue/?" not in text(viewer.get(f"{PAGE}{kept_job(broker, 'bakery', order_id=42).id}/"))
-
-
-def test_a_search_finds_them(broker, operator):
-    job, other = kept_job(broker, "bakery", order="rye bread"), kept_job(broker, "bakery", order="cake")
-    html = text(operator.get("/admin/django_rtq/job/search/?q=rye+bread"))
-
-    assert job.id in html
-    assert other.id not in html

@@ -12,11 +12,10 @@ from django_rtq.console.admin.display import jobs as job_table
 from django_rtq.console.admin.display.charts.history import SPANS, history_charts
 from django_rtq.console.inspector import shared_overview
 from django_rtq.console.subjects.queues import QUEUES
-from tests.console.admin.conftest import body, logged, text
+from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_dead_letters import BULK, hidden_fields, said
 from tests.support.console_steps import report_version
 from tests.support.jobs import QUEUE, claim, claimed_job, finished_job, let_lapse, queued_job
-from tests.support.single_steps import renew
 
 OVERVIEW = "/admin/django_rtq/queue/"
 PAGE = f"{OVERVIEW}{QUEUE}/"
@@ -31,25 +30,6 @@ def test_without_any_queue_the_overview_says_how_to_begin(operator, broker):
     html = text(operator.get(OVERVIEW))
     assert "No queue has been used yet." in html
     assert "python manage.py rtq_worker" in html
-
-
-def test_the_overview_counts(jobs, operator):
-    html = text(operator.get(OVERVIEW))
-    assert f'href="{QUEUE}/"' in html
-    assert f'href="{QUEUE}/?state=dead"' in html
-    assert ">Workers</dt>" in html
-
-
-@pytest.mark.parametrize(("behind_ms", "is_told"), [(600_000, True), (0, False)])
-def test_the_overview_tells_of_a_clock_that_was_put_back(redis, broker, jobs, operator, behind_ms, is_told):
-    renew(broker, [QUEUE], [])
-    if behind_ms:
-        now_ms = redis.time()[0] * 1000 + behind_ms
-        redis.hset(broker.keys.of(QUEUE).clock, mapping={"high": now_ms + 1000, "anchor": ""})
-
-    html = text(operator.get(OVERVIEW))
-
-    assert ("set back and is 10 min behind" in html) is is_told
 
 
 @pytest.mark.parametrize(("span", "steps"), [("1h", 59), ("24h", 71), ("7d", 83), ("30d", 59)])
@@ -108,13 +88,6 @@ def test_queues_with_trouble_are_first_unless_another_order_is_wanted(broker, vi
     assert 'href="/admin/django_rtq/queue/?span=7d&amp;sort=name"' in html
 
 
-def test_a_queue_has_its_own_charts(broker, jobs, viewer, round_trips):
-    round_trips.clear()
-    html = text(viewer.get(PAGE))
-    assert html.count('<svg class="rtq-chart"') == 2
-    assert len(round_trips) == 1
-
-
 def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
     keys, front = broker.keys.of(QUEUE), inspector.overview.read(60)
     began = int(front.queues[0].series.begins_at.timestamp()) // 60
@@ -124,21 +97,6 @@ def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
     assert throughput["svg"].count("<rect") == 59
     assert re.findall(r"succeeded (\d+)", throughput["svg"])[-1] in ("5", "7")  # 7 when a minute has ended since
     assert QUEUES.used(front)[0].last_hour.counts == [0] * 59
-
-
-def test_what_waits_without_a_worker_is_a_matter_for_the_banner(broker, operator):
-    queued_job(broker, "a")
-    html = text(operator.get(OVERVIEW))
-    assert "rtq-health rtq-bad" in html
-    assert f"rtq_worker --queues {QUEUE}" in html
-
-
-def test_a_paused_queue_says_so_on_both_pages(jobs, operator, inspector):
-    inspector.pause(QUEUE, by="eve")
-    assert "Queue default is paused. Paused by eve." in text(operator.get(OVERVIEW))
-    html = text(operator.get(PAGE))
-    assert "Resume queue</button>" in html
-    assert re.search(r"paused by eve, \S+ \S+ ago", html)
 
 
 @pytest.mark.parametrize(
@@ -160,22 +118,10 @@ def test_a_page_says_what_takes_the_memory_of_redis(jobs, viewer):
     assert len(re.findall(r"\d[\d.,]*\s(?:KB|bytes)", html)) >= 5
 
 
-@pytest.mark.parametrize("state", ["queued", "scheduled", "retrying", "dead", "finished"])
-def test_each_tab_lists_its_jobs(state, jobs, operator):
-    html = text(operator.get(f"{PAGE}?state={state}"))
-    assert ids_on(html) == [getattr(jobs, state).id]
-
-
-def test_what_runs_is_listed(broker, operator):
-    job = claimed_job(broker, "running", body=body("bakery", 7))
-    assert ids_on(text(operator.get(f"{PAGE}?state=running"))) == [job.id]
-    assert job.id[-8:] in text(operator.get("/admin/django_rtq/job/"))
-
-
 def test_pages_follow_each_other_without_gaps(broker, operator):
-    made = [queued_job(broker, f"job{n}").id for n in range(120)]
+    made = [queued_job(broker, f"job{n}").id for n in range(60)]
     seen, url = [], PAGE
-    for _ in range(5):
+    for _ in range(3):
         html = text(operator.get(url))
         seen += ids_on(html)
         found = re.search(r'rel="next" href="([^"]+)"', html)
@@ -212,15 +158,6 @@ def test_times_are_meant_in_the_zone_of_the_reader(jobs, operator, settings):
     settings.TIME_ZONE = "Pacific/Auckland"
     assert len(ids_on(text(operator.get(f"{PAGE}?state=dead&q=since:2020-01-01T00:00")))) == 1
     assert ids_on(text(operator.get(f"{PAGE}?state=dead&q=before:2020-01-01T00:00"))) == []
-
-
-def test_clients_are_listed_with_what_they_wait_for(broker, operator):
-    for number in range(3):
-        queued_job(broker, f"a{number}", client="noisy-one")
-    queued_job(broker, "b", client="quiet-one")
-    html = text(operator.get(PAGE))
-    clients = html[html.index('data-rtq-live="clients"') :]
-    assert clients.index("noisy-one") < clients.index("quiet-one")
 
 
 @pytest.mark.parametrize(("typed", "left"), [(QUEUE, 0), ("", 3), ("Default", 3)])
@@ -277,12 +214,6 @@ def test_outcomes_are_deleted_with_a_queue_if_they_are_ticked(broker, redis, ope
     assert inspector.queues.names() == []
 
 
-def test_forgetting_a_queue_that_no_list_has_changes_nothing(broker, operator):
-    operator.post(f"{PAGE}forget/", {"name": QUEUE})
-    assert "is in no list" in said(operator)
-    assert LogEntry.objects.count() == 0
-
-
 def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, inspector):
     job = claimed_job(broker, "running", worker="lost")
     page = "/admin/django_rtq/worker/"
@@ -300,24 +231,3 @@ def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, insp
 def test_without_a_worker_the_page_says_how_to_start_one(operator, broker):
     assert "python manage.py rtq_worker" in text(operator.get("/admin/django_rtq/worker/"))
     assert "python manage.py rtq_worker" in text(operator.get("/admin/django_rtq/job/"))
-
-
-def test_all_tasks_are_listed_and_none_is_called(operator, broker):
-    html = text(operator.get("/admin/django_rtq/registeredtask/"))
-    assert "testproject.shop.tasks.charge_order" in html
-    assert "max_attempts=2" in html
-
-
-def test_the_overview_takes_one_round_trip_more_when_redis_does_not_know_its_scripts(
-    redis, broker, operator, round_trips
-):
-    queued_job(broker)
-    redis.script_flush()
-
-    numbers = []
-    for _ in range(2):
-        del round_trips[:]
-        operator.get("/admin/django_rtq/queue/")
-        numbers.append(len(round_trips))
-
-    assert numbers == [4, 3]

@@ -57,14 +57,6 @@ def test_a_job_goes_there_from_its_page(broker, operator, inspector):
     assert f'href="/admin/django_rtq/queue/{TARGET}/"' in text(operator.get(page_of(job, f"?queue={QUEUE}")))
 
 
-def test_without_a_choice_it_is_requeued_where_it_is(broker, operator, inspector):
-    job = dead_job(broker)
-
-    operator.post(page_of(job, "requeue/"), {"queue": QUEUE, "target": ""})
-
-    assert (inspector.find(job.id).queue, inspector.find(job.id).state) == (QUEUE, "queued")
-
-
 @pytest.mark.parametrize("chosen", ["used", "no{good}"])
 def test_only_queues_of_the_settings_are_taken(broker, operator, inspector, chosen):
     job = dead_job(broker)
@@ -87,29 +79,6 @@ def test_a_job_that_is_not_dead_is_not_asked_about(broker, operator):
     operator.get(page_of(job, "requeue/"))
 
     assert "is now queued" in said(operator)
-
-
-def test_all_that_match_go_there(broker, operator, inspector):
-    reports = [dead_job(broker, body='{"task":"shop.report"}') for _ in range(2)]
-    mail = dead_job(broker, body='{"task":"shop.mail"}')
-    html = text(operator.get(ALL, {"q": f"queue:{QUEUE} state:dead task:shop.report"}))
-    assert "Requeue 2 dead letters?" in html
-
-    operator.post(ALL, {**hidden_fields(html), "target": TARGET})
-
-    assert [inspector.find(job.id).queue for job in (*reports, mail)] == [TARGET, TARGET, QUEUE]
-    assert "2 dead letters were requeued in queue reports." in said(operator)
-    assert "To queue: reports" in logged()[0]
-
-
-def test_all_of_a_client_go_there(broker, operator, inspector):
-    jobs = [dead_job(broker, client="x") for _ in range(2)]
-    html = text(operator.get(ALL, {"q": "client:x"}))
-
-    operator.post(ALL, {**hidden_fields(html), "target": TARGET})
-
-    assert {inspector.find(job.id).queue for job in jobs} == {TARGET}
-    assert "2 dead letters were requeued in queue reports." in said(operator)
 
 
 def test_a_job_does_what_a_request_has_no_time_for(broker, operator, inspector, monkeypatch):

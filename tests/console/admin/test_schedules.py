@@ -22,10 +22,9 @@ from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule
-from tests.console.admin.conftest import body
 from tests.console.incidents.overviews import NOW, overview, row, worker
 from tests.support.claims import take, take_all
-from tests.support.jobs import QUEUE, queued_job
+from tests.support.jobs import QUEUE
 from tests.support.redis_server import UNREACHABLE
 
 LIST = reverse("admin:django_rtq_schedule_changelist")
@@ -121,16 +120,6 @@ def test_the_list_tells_the_time_in_words_and_what_became_of_the_last_job(admin_
     assert "rtq-state-queued" in page
 
 
-def test_a_task_that_is_gone_is_told(admin_client, nightly, monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
-
-    assert (
-        "No task &#x27;tests.console.admin.test_schedules.report&#x27; is registered here."
-        in admin_client.get(LIST).text
-    )
-    assert "No task" in act(admin_client, "run_now", nightly)
-
-
 def test_what_redis_does_not_know_is_told(admin_client, nightly):
     Schedule.objects.update(cron="0 6 * * *")
 
@@ -167,16 +156,6 @@ def test_they_are_switched_off_and_on(admin_client, broker, nightly):
     assert [entry.change_message for entry in LogEntry.objects.order_by("pk")] == ["Disabled.", *["Enabled."] * 2]
 
 
-def test_one_that_cannot_work_is_not_switched_on(admin_client, nightly, monkeypatch):
-    nightly.switch(on=False)
-    monkeypatch.setattr(registry, "_tasks", {})
-
-    page = act(admin_client, "enable", nightly)
-
-    assert "0 enabled." in page
-    assert "Schedule nightly: No task" in page
-
-
 def test_who_may_look_may_not_act(person, broker, nightly):
     client = person("view_schedule")
     page = client.get(LIST).text
@@ -188,19 +167,6 @@ def test_who_may_look_may_not_act(person, broker, nightly):
     assert Schedule.objects.get().enabled
     assert client.get(ADD).status_code == 403
     assert not LogEntry.objects.exists()
-
-
-def test_a_page_asks_redis_as_often_for_many_rows_as_for_one(redis, admin_client, broker, nightly):
-    def asked():
-        before = redis.info("stats")["total_commands_processed"]
-        admin_client.get(LIST)
-        return redis.info("stats")["total_commands_processed"] - before
-
-    few = asked()
-    for number in range(20):
-        Schedule(name=f"n{number}", task=TASK, args=[7], every=5).save()
-
-    assert asked() <= few
 
 
 def test_the_list_stands_among_the_other_pages(nightly, person):
@@ -395,16 +361,6 @@ def test_the_page_of_a_task_has_its_schedules(admin_client, broker):
     assert "No scheduler is running for queue default." in page
     assert f'href="{LIST}?q=monthly"' in page
     assert "another" not in page
-
-
-def test_the_page_of_a_task_that_is_gone_has_its_rows(admin_client, broker, nightly, monkeypatch):
-    queued_job(broker, body=body(7, task=TASK))
-    monkeypatch.setattr(registry, "_tasks", {})
-
-    page = admin_client.get(reverse("admin:django_rtq_registeredtask_change", args=[quote(TASK)])).text
-
-    assert f'href="{LIST}?q=nightly"' in page
-    assert "is registered here" in page
 
 
 SLOT = NOW - timedelta(hours=3)

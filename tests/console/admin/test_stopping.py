@@ -63,11 +63,6 @@ def test_one_that_waits_is_cancelled_and_the_person_told_so(jobs, operator, insp
     assert "Cancelled." in logged()[0]
 
 
-def test_who_cancels_what_was_cancelled_already_is_told_what_it_is(jobs, operator, inspector):
-    inspector.cancel(jobs.queued.id, QUEUE)
-    assert said(operator.post(f"{PAGE}{jobs.queued.id}/cancel/", {"queue": QUEUE})).endswith("is cancelled.")
-
-
 def test_nothing_is_terminated_before_it_was_asked_for_twice(running, operator, inspector):
     html = text(operator.get(f"{PAGE}{running.id}/terminate/?queue={QUEUE}"))
     assert "This kills the process that runs job" in html
@@ -134,27 +129,8 @@ def test_a_worker_is_told_what_to_do(action, becomes, words, worker, redis, brok
     assert LogEntry.objects.get().object_id == worker
 
 
-def test_a_worker_is_not_stopped_before_it_was_asked_for_twice(worker, redis, broker, operator):
-    assert "and all its processes" in text(operator.get(f"{WORKERS}{worker}/stop/"))
-    assert order(redis, broker) is None
-
-
 @pytest.mark.parametrize("action", ["quiet", "wake", "stop"])
 def test_a_worker_that_is_gone_is_told_nothing(action, broker, operator):
     answer = operator.post(f"{WORKERS}nobody/{action}/")
     assert "Nothing was done: worker nobody is unknown." in said(answer)
     assert not LogEntry.objects.exists()
-
-
-def test_a_quiet_worker_is_shown_as_such_and_can_be_woken(worker, broker, operator):
-    assert ">Quiet</button>" in text(operator.get(WORKERS))
-    note(broker, quiet="1", queues=QUEUE)
-    html = text(operator.get(WORKERS))
-    assert ">quiet</span>" in html
-    assert ">Wake</button>" in html
-
-
-def test_only_those_who_may_are_shown_how_to_control_workers(worker, viewer):
-    html = text(viewer.get(WORKERS))
-    assert worker in html
-    assert "Stop …" not in html

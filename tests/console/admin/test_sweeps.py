@@ -1,18 +1,14 @@
 """Actions on all jobs of a client that a request does not finish."""
 
-import pytest
-
 from django_rtq.console.admin.pages import bulk as bulk_pages
-from django_rtq.console.inspector.jobs import walk
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.core.jobs.job import JobState
 from django_rtq.internal_tasks import cancel_client_jobs, cancel_task_jobs, run_bulk_action
 from tests.console.admin.conftest import MAIL, body, logged, text
 from tests.console.admin.test_clients import LIST, confirm_form
 from tests.console.admin.test_dead_letters import BULK, said
-from tests.support import sweeps
 from tests.support.commands import dead_letter
-from tests.support.jobs import QUEUE, claim, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import QUEUE, queued_job, scheduled_job
 
 
 def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
@@ -57,18 +53,6 @@ def test_a_full_queue_takes_no_job_for_the_rest(broker, inspector, operator, mon
     assert logged()[0].startswith("1 job was cancelled. Jobs of these queues do the rest: default. Queue low is full")
 
 
-@pytest.mark.parametrize("state", ["scheduled", "retrying", "queued", "blocked"])
-def test_a_client_is_cancelled_in_each_state(broker, inspector, state):
-    if state == "blocked":
-        inspector.limits.set_default(QUEUE, max_running=0)
-    seed = {"scheduled": scheduled_job, "retrying": retrying_job}.get(state, queued_job)
-    job, other = seed(broker, client="bakery"), queued_job(broker, client="florist")
-    claim(broker)
-    assert cancel_client_jobs(QUEUE, "bakery", 0) == 0
-    assert cancel_client_jobs(QUEUE, "bakery", 10**15) == (0 if inspector.find(job.id).state == "running" else 1)
-    assert inspector.find(other.id).state is not JobState.CANCELLED
-
-
 def test_dead_letters_of_many_queues_are_counted_together(broker, operator, round_trips):
     for number in range(6):
         dead_letter(broker, client="bakery", queue=f"q{number}")
@@ -79,18 +63,6 @@ def test_dead_letters_of_many_queues_are_counted_together(broker, operator, roun
 
     assert "Requeue 6 dead letters?" in html
     assert len(round_trips) <= 6
-
-
-def test_long_lists_of_dead_letters_are_counted_to_their_ends(broker, inspector, monkeypatch):
-    monkeypatch.setattr(walk, "STEP", 2)
-    for client, number in (("bakery", 5), ("florist", 2)):
-        for _ in range(number):
-            dead_letter(broker, client=client)
-    dead_letter(broker, client="bakery", queue="low")
-
-    counted = sweeps.count(inspector, "requeue", queues=(QUEUE, "low", "zoo"), client="bakery")
-
-    assert counted.by_queue == {QUEUE: 5, "low": 1}
 
 
 def test_jobs_that_earlier_releases_have_enqueued_still_run(broker, inspector):

@@ -90,17 +90,6 @@ def test_too_many_are_paused_in_one_of_the_queues(broker, inspector, operator):
     assert len(logged()) == 1
 
 
-def test_the_overview_says_which_tasks_are_paused(broker, inspector, operator):
-    queued_job(broker, body=body(task=MAIL))
-    inspector.task_pauses.pause_task(MAIL, by="eve")
-    claim(broker)
-
-    page = text(operator.get("/admin/django_rtq/queue/"))
-
-    assert "Task send_order_mail is paused in default, and holds 1 job. Paused by eve." in page
-    assert f'href="{PAGE}"' in page
-
-
 def test_a_held_job_is_not_said_to_be_due(broker, inspector, operator):
     job = queued_job(broker, body=body(task=MAIL))
     inspector.task_pauses.pause_task(MAIL, by="eve")

@@ -52,11 +52,6 @@ def test_a_blocked_one_is_found_behind_many_others(broker, viewer):
     assert "There is no workflow in this state." in text(viewer.get(LIST, {"state": "failed"}))
 
 
-def test_names_of_tasks_are_cleaned_in_all_places(broker, viewer):
-    begun_flow(broker, {"task": "a\x1b[2Jb"})
-    assert "\x1b" not in text(viewer.get(PAGE))
-
-
 def test_one_has_a_graph_and_a_table(broker, viewer, round_trips):
     blocked(broker)
     del round_trips[:]

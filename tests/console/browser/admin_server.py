@@ -4,23 +4,19 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import urllib.request
-from pathlib import Path
 
 from testproject.redis_server import free_port
+from tests.support.forked_commands import ROOT, ForkedPython
 from tests.support.waiting import wait_until
-
-ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
 
 class AdminServer:
     """An admin server: its process, database and URL. It keeps its port after a restart."""
 
     def __init__(self, folder, redis_url, **environment):
-        self._folder = folder
         self._environment = {
+            **os.environ,
             "DJANGO_SETTINGS_MODULE": "tests.console.browser.settings",
             "RTQ_REDIS_URL": redis_url,
             "RTQ_DATABASE": str(folder / "admin_server.sqlite3"),
@@ -28,6 +24,7 @@ class AdminServer:
         }
         self._process = None
         self._port = free_port()
+        self._log = folder / f"admin_server_{self._port}.log"
         self.cookie = ""
 
     @property
@@ -36,34 +33,26 @@ class AdminServer:
 
     @property
     def log(self):
-        return (self._folder / "admin_server.log").read_text(errors="replace")
+        return self._log.read_text(errors="replace")
 
     def start(self):
         """Start it, unless it runs. Returns when it responds."""
         if self._process is not None:
             return self
-        with (self._folder / "admin_server.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.console.browser.serve", str(self._port)],
-                cwd=ROOT,
-                env={**os.environ, **self._environment},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-            )
-        self.cookie = self._process.stdout.readline().decode().strip()
-        assert self.cookie, self.log
+        self._log.unlink(missing_ok=True)
+        self._process = ForkedPython(
+            ["-m", "tests.console.browser.serve", self._port], self._environment, self._log, ROOT
+        )
         wait_until(lambda: self._process.poll() is not None or answers(self._port), seconds=60)
         assert self._process.poll() is None, self.log
+        self.cookie, *_ = self.log.splitlines()
         return self
 
     def stop(self):
         """Stop it. May be called twice."""
         if self._process is not None:
-            self._process.kill()  # it has nothing to put in order
+            self._process.send_signal(signal.SIGKILL)  # it has nothing to put in order
             self._process.wait()
-            self._process.stdout.close()
             self._process = None
 
     def freeze(self):

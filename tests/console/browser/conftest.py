@@ -39,12 +39,12 @@ def broker(redis_server):
 @pytest.fixture(scope="package")
 def admin_servers(redis_server, tmp_path_factory):
     """Start an admin server with this environment, or return the one that runs: each is started once."""
-    started = {}
+    started, folder = {}, tmp_path_factory.mktemp("admin_server")
 
     def server_with(**environment):
         name = json.dumps(environment)
         if name not in started:
-            started[name] = AdminServer(tmp_path_factory.mktemp("admin_server"), redis_server.url, **environment)
+            started[name] = AdminServer(folder, redis_server.url, **environment)
         return started[name].start()
 
     yield server_with

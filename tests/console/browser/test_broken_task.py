@@ -4,7 +4,6 @@ import pytest
 
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.conftest import NOTE, body
-from tests.console.browser.test_pages import overflow
 from tests.console.lua.test_dead_letters import bury
 from tests.console.lua.test_task_metrics import tell
 from tests.support.jobs import QUEUE, queued_job
@@ -57,12 +56,3 @@ def test_after_the_repair_its_dead_letters_run_again(broken, page, inspector):
     click("link", "Requeue its dead letters …")
     assert click("button", "Requeue") == 2
     shows(page.locator(".messagelist"), "3 dead letters were requeued.")
-
-
-def test_both_pages_are_accessible_and_fit_on_a_phone(broken, page):
-    for action in ("cancel", "requeue"):
-        page.goto(f"/admin/django_rtq/job/bulk/{action}/?q=task:={NOTE}")
-        follow(page.locator(".rtq form button").first)
-    page.goto(f"/admin/django_rtq/registeredtask/{NOTE}/")
-    page.set_viewport_size({"width": 390, "height": 800})
-    assert overflow(page) <= 0

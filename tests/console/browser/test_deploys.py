@@ -7,8 +7,7 @@ from tests.console.browser.components import OVERVIEW, fail_since_a_deploy
 from tests.console.browser.conftest import NOTE
 from tests.console.browser.test_broken_task import clicker
 from tests.console.browser.test_pages import assert_colours_are_readable, overflow, violations
-
-OPTIONS = {"VERSION": "2026.11.3"}
+from tests.console.browser.test_schedules import OPTIONS  # noqa: F401
 
 
 @pytest.fixture

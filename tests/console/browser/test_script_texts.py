@@ -22,7 +22,9 @@ def test_a_page_says_since_when_it_is_stale_in_the_language_of_the_reader(broker
         shows(status(page), "Ao vivo")
 
 
-def test_in_a_language_from_right_to_left_the_time_of_a_chart_goes_as_its_lines_do(jobs, browser, admin_server):
+def test_in_a_language_from_right_to_left_the_time_and_colours_of_a_chart_go_as_its_lines_do(
+    jobs, browser, admin_server
+):
     with window(browser, admin_server, locale="he") as page:
         page.goto(OVERVIEW)
         assert page.locator("html").get_attribute("dir") == "rtl"
@@ -34,19 +36,6 @@ def test_in_a_language_from_right_to_left_the_time_of_a_chart_goes_as_its_lines_
         heights, chart = page.locator(".rtq-heights").first, page.locator(".rtq-chart").first
         assert heights.bounding_box()["x"] < chart.bounding_box()["x"]
         assert times == sorted(times) or "00:00" in times
-
-
-def test_colours_stand_beside_their_words_in_a_language_from_right_to_left(jobs, browser, admin_server):
-    with window(browser, admin_server, locale="he") as page:
-        page.goto(OVERVIEW)
         for entry in page.locator(".rtq-key > span").all():
             colour, word = entry.locator("i").bounding_box(), entry.locator("bdi").bounding_box()
             assert 0 <= word["x"] - (colour["x"] + colour["width"]) < 10
-
-
-def test_what_is_not_translated_is_marked_as_english(jobs, browser, admin_server):
-    for locale, marks in (("he", ("en", "ltr")), ("de", ("en", "ltr")), ("en", (None, None)), ("pt-BR", (None, None))):
-        with window(browser, admin_server, locale=locale) as page:
-            page.goto(OVERVIEW)
-            ours = page.locator(".rtq").first
-            assert (ours.get_attribute("lang"), ours.get_attribute("dir")) == marks

@@ -121,12 +121,3 @@ def test_a_search_of_many_jobs_goes_on_by_itself_until_it_finds_one(many, page):
 
     page.wait_for_url("**seen=10000*")
     shows(page.locator(".rtq tbody tr"), "queued")
-
-
-def test_a_search_that_goes_on_can_be_stopped(many, page):
-    page.goto(f"{SEARCH}?q=nosuchorder&stop=1")
-
-    shows(page.locator(".rtq-empty"), "5,000 of 12,001 jobs looked at.")
-    page.wait_for_timeout(600)
-    assert "seen=" not in page.url
-    assert page.get_by_role("link", name="Stop").count() == 0

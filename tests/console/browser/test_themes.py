@@ -5,6 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 from django_rtq.core.broker.settlement import Settlement
+from tests.console.browser.actions import shows
 from tests.console.browser.admin_server import refresh_every
 from tests.console.browser.chromium import window
 from tests.console.browser.components import compose
@@ -38,12 +39,16 @@ def test_every_template_answers(theme, jobs):
         assert html.count("django_rtq/pages.css") == 1, name
 
 
-def test_a_page_says_what_it_is_about(theme, browser, jobs):
+def test_a_page_says_what_it_is_about_and_lives(theme, browser, jobs):
     with window(browser, theme) as page:
         visit(page, LISTS[4], jobs)
         title = page.locator(".rtq h1")
         assert title.inner_text() == f"Queue {QUEUE}"
         assert title.is_visible()
+        visit(page, "queue_changelist", jobs)
+        shows(page.locator(".rtq-live [role=status]"), "Live")
+        assert page.locator(".rtq-figures").first.is_visible()
+        assert overflow(page) <= 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -52,16 +57,6 @@ def test_what_is_ours_can_be_read(theme, browser, jobs, scheme):
         visit(page, "queue_changelist", jobs)
         compose(page, [address_of(name, jobs) for name in OF_TEMPLATES.values()])
         assert violations(page, of=".rtq", runOnly=["color-contrast"]) == []
-
-
-def test_the_pages_live(theme, browser, jobs):
-    from playwright.sync_api import expect
-
-    with window(browser, theme) as page:
-        visit(page, "queue_changelist", jobs)
-        expect(page.locator(".rtq-live [role=status]")).to_contain_text("Live")
-        assert page.locator(".rtq-figures").first.is_visible()
-        assert overflow(page) <= 0
 
 
 def test_an_idle_fleet_does_not_look_busy(theme, browser, broker):

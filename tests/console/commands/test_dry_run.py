@@ -78,13 +78,6 @@ def test_nothing_is_changed(redis, used, call, said):
     assert snapshot(redis) == before
 
 
-def test_a_row_of_the_database_stays_as_it_is(broker, used):
-    run("rtq_schedule", "sync")
-
-    assert run("rtq_schedule", "disable", "nightly", "--dry-run").out == "Would disable nightly.\n"
-    assert Schedule.objects.get().enabled
-
-
 def test_what_would_be_refused_is_refused(used):
     assert run("rtq_queues", "forget", "default", "--dry-run").err.startswith("Queue default stays: it has jobs")
     assert run("rtq_clients", "limit", "default", "--whole-queue", "--weight", "2", "--dry-run").code == 64

@@ -137,23 +137,6 @@ def test_what_a_job_says_of_itself_is_shown_and_that_it_is_to_stop(busy, broker,
     assert running["progress"].items() >= {"done": 3, "total": 10}.items()
 
 
-def test_a_clock_that_was_put_back_is_told(busy, redis, broker):
-    assert "clock" not in run("rtq").out
-    high = server_ms(redis) + 600_000
-    redis.hset(broker.keys.of("default").clock, mapping={"high": high, "anchor": ""})
-
-    assert "clock_behind: The clock of the Redis server was set back and is 10 min behind" in run("rtq").out
-    behind = run("rtq", "--json").json["queues"][0]["clock_behind_seconds"]
-    assert (high - server_ms(redis)) / 1000 <= behind <= 600
-
-
-def test_a_paused_queue_is_shown_as_such(busy, inspector):
-    inspector.pause("default")
-
-    assert " paused " in run("rtq").out
-    assert run("rtq", "--json").json["queues"][0]["paused"] is True
-
-
 def test_a_worker_that_left_no_note_was_not_last_seen_in_1970(broker):
     broker.register_queues(["default"])
     broker.sign_on(["default"], "new")
@@ -172,19 +155,6 @@ def test_nothing_at_all_is_said_in_words(broker):
 
 def empty(shown):
     return {name: shown[name] for name in ("queues", "workers")} == {"queues": [], "workers": []}
-
-
-def test_what_endangers_jobs_is_shown(redis, broker):
-    redis.config_set("maxmemory-policy", "allkeys-lru")
-    try:
-        text = run("rtq").out
-        state = run("rtq", "--json").json
-    finally:
-        redis.config_set("maxmemory-policy", "noeviction")
-
-    assert "critical redis_evicts: Redis deletes keys, and with them jobs, when it is full" in text
-    assert state["server"]["warnings"] == ["evicts", "volatile"]
-    assert [incident["kind"] for incident in state["incidents"]] == ["redis_evicts", "redis_volatile"]
 
 
 def test_only_the_queues_that_were_named_are_shown(broker):
@@ -217,12 +187,6 @@ def test_the_error_about_such_a_queue_begins_as_any_other(broker):
         call_command("rtq", "--queues", "x")
 
     assert type(caught.value) is CommandError  # Django prints its name
-
-
-def test_names_that_jobs_brought_along_cannot_move_the_cursor(broker):
-    claimed_job(broker, body=body("evil\x1b[2J\n\u202etask"))
-
-    assert "evil\\x1b[2J\\n\\u202etask for " in run("rtq").out
 
 
 def test_watching_ends_with_ctrl_c_and_without_an_error(broker, naps):

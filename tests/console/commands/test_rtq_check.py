@@ -1,23 +1,15 @@
 """rtq --check: what it prints, and its exit codes."""
 
 import json
-import os
-import re
 import socket
-import subprocess
-import sys
-from contextlib import ExitStack, closing
 from io import StringIO
 
 import pytest
-import redis
 from django.core.management import call_command
 from django.test import override_settings
 
 from django_rtq.core.broker.brokers import get_broker
-from testproject.redis_server import PrivateRedis
 from tests.console.incidents.conftest import declared  # noqa: F401
-from tests.markdown import ROOT
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import wait_until
@@ -83,17 +75,6 @@ def test_json_has_all_that_is_known(broker, inspector):
     assert json.loads(check("--json", "--this-host")[1])["incidents"][0]["host"] == socket.gethostname()
 
 
-def test_how_long_a_job_may_wait_can_be_given(redis, broker):
-    broker.sign_on([QUEUE], "w1")
-    redis.hset("rtq:worker:w1", mapping={"queues": QUEUE})
-    redis.zadd("rtq:workers", {"w1": 1})
-    queued_job(broker)
-    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:": (redis.time()[0] - 20) * 1000}, xx=True)
-
-    assert "long_wait" not in check()[1]
-    assert "long_wait: Queue default: the oldest job has been waiting for 2" in check("--max-oldest", "5")[1]
-
-
 @pytest.mark.parametrize("arguments", [(), ("--this-host",)])
 def test_a_redis_that_is_down_is_2(arguments):
     with override_settings(RTQ={"REDIS": UNREACHABLE}):
@@ -104,20 +85,6 @@ def test_a_redis_that_is_down_is_2(arguments):
     assert (code, json_code) == (2, 2)
     assert out.startswith("critical redis_unreachable: ")
     assert json.loads(json_out)["incidents"][0]["kind"] == "redis_unreachable"
-
-
-def test_a_server_that_soon_refuses_connections_is_1():
-    ignored = {"INCIDENTS": {"ignore": ["redis_volatile"]}}
-    with PrivateRedis() as server, closing(redis.Redis(port=server.port)) as client, ExitStack() as stack:
-        client.config_set("maxclients", 20)
-        for _ in range(16):
-            stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-        with override_settings(RTQ={"REDIS": server.url, **ignored}):
-            code, out = check()
-            get_broker().close()
-
-    assert code == 1
-    assert re.match(r"warning redis_connections: Redis has 1[7-9] connections and accepts 20 \(maxclients\)\. An ", out)
 
 
 @pytest.mark.usefixtures("databases_of_the_session")
@@ -133,18 +100,3 @@ def test_of_this_host_it_sees_real_workers_come_and_go(rtq_worker, redis_server)
         2,
         f"critical host_without_worker: Host {socket.gethostname()}: no worker is alive.\n",
     )
-
-
-def test_as_a_process_it_exits_with_the_code(redis_server):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DJANGO_SETTINGS_MODULE": "tests.settings"}
-    codes = [
-        subprocess.run(
-            [sys.executable, "-m", "django", "rtq", "--check", "--this-host"],
-            env={**environment, "RTQ_REDIS_URL": url},
-            capture_output=True,
-            timeout=60,
-            check=False,
-        ).returncode
-        for url in (redis_server.url, UNREACHABLE)
-    ]
-    assert codes == [2, 2]

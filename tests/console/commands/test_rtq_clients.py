@@ -104,20 +104,6 @@ def test_the_list_is_sorted_searched_and_limited(broker, inspector):
     assert (found["matching"], [each["client"] for each in found["clients"]]) == (3, ["Baker"])
 
 
-def test_limits_are_removed(broker, inspector):
-    queued_job(broker)
-    inspector.limits.set_queue("default", max_running=5)
-    inspector.limits.set_client("default", "acme", max_running=5)
-
-    run("rtq_clients", "limit", "default", "--client", "acme", "--max-running", "none")
-    assert inspector.limits.read("default").clients["acme"].limits["max_running"].value is None
-    run("rtq_clients", "limit", "default", "--client", "acme", "--max-running", "settings")
-    run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "settings")
-
-    found = inspector.limits.read("default")
-    assert (found.queue, found.clients) == ({}, {})
-
-
 def test_for_programs_it_is_json(broker, inspector):
     queued_job(broker)
     inspector.limits.pause_client("default", "acme", "me")
@@ -228,13 +214,6 @@ def test_clients_are_erased(broker, inspector):
     assert [one.client for one in inspector.clients.busiest("default")] == ["other"]
     assert json.loads(run("rtq_clients", "erase", "other", "--no-input", "--json").out) == {"erased": {"other": 1}}
     assert run("rtq_clients", "erase", "", "--no-input").code == 64
-
-
-def test_purging_asks_first(broker, inspector):
-    queued_job(broker, client="acme")
-
-    assert run("rtq_clients", "purge", "default", "acme").code == 1
-    assert inspector.clients.get("acme", ["default"])[0].queued == 1
 
 
 @pytest.mark.parametrize("action", ["pause", "resume", "purge"])

@@ -5,10 +5,8 @@ import json
 import pytest
 
 from django_rtq.core.jobs.job import JobState
-from django_rtq.exceptions import BrokerUnavailable
-from tests.console.commands.test_rtq_jobs_dead_letters import break_after
-from tests.support.commands import Terminal, dead_letter, run, sit_at_terminal
-from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
+from tests.support.commands import Terminal, run, sit_at_terminal
+from tests.support.jobs import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 
 @pytest.mark.parametrize("seed", [queued_job, scheduled_job, retrying_job])
@@ -132,38 +130,6 @@ def test_a_filter_is_needed(jobs):
         ran = run("rtq_jobs", action)
         assert (ran.code, ran.error.startswith("Which jobs? Give ids, or a filter (--queue, --task,")) == (64, True)
         assert run("rtq_jobs", action, "some-id", "--state", "scheduled").code == 64
-
-
-def test_an_outage_in_between_says_what_was_done(jobs, inspector, monkeypatch):
-    break_after(monkeypatch, 1, BrokerUnavailable("Redis did not answer in time."))
-    ran = run("rtq_jobs", "cancel", "--client", "acme", "--state", "queued,scheduled", "--no-input")
-
-    assert (ran.code, ran.out) == (1, "1 job was cancelled.\n")
-    assert ran.error == "Redis did not answer in time. 1 job was cancelled. Run this again for the rest."
-
-
-def test_all_jobs_of_a_client_are_cancelled_in_all_queues(broker, inspector):
-    jobs = [retrying_job(broker, client="acme"), *(queued_job(broker, client="acme") for _ in range(120))]
-    jobs += [seed(broker, client="acme", queue="low") for seed in (scheduled_job, queued_job)]
-    kept = queued_job(broker, client="other", queue="low")
-
-    ran = run("rtq_jobs", "cancel", "--client", "acme", "--no-input")
-
-    assert (ran.code, ran.out) == (0, "123 jobs were cancelled.\n")
-    assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
-    assert inspector.find(kept.id).state is JobState.QUEUED
-    assert {each.queued for each in inspector.clients.get("acme")} == {0}  # nothing stays in the lanes
-    assert run("rtq_jobs", "cancel", "--client", "acme", "--no-input", "--json").json == {"jobs": {}, "failed": {}}
-
-
-def test_dead_letters_of_a_client_are_requeued_in_all_queues(broker, inspector):
-    dead = [dead_letter(broker, client="acme", queue=queue) for queue in (QUEUE, "low")]
-    kept = dead_letter(broker, client="other")
-
-    assert run("rtq_jobs", "requeue", "--client", "acme").out == "2 dead letters were requeued.\n"
-
-    assert {inspector.find(job_id).state for job_id in dead} == {JobState.QUEUED}
-    assert inspector.find(kept).state is JobState.DEAD
 
 
 def test_delayed_jobs_are_queued_now(jobs, inspector):

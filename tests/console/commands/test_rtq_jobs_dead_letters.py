@@ -5,13 +5,12 @@ import pytest
 from django_rtq.console.inspector.actions import Actions
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.commands import (
-    bury,
     dead_letter,
     dead_letters,
     run,
     sit_at_terminal,
 )
-from tests.support.jobs import QUEUE, held_job, lose_record, new_job, queued_job, settle, settlement, unique_job
+from tests.support.jobs import QUEUE, held_job, queued_job, settle, unique_job
 
 OUTAGE = "Redis did not answer in time: "
 
@@ -92,15 +91,6 @@ def test_a_sweep_takes_what_fits_and_nothing_else(three, inspector, verb, did, o
     assert dead_ids(inspector) == set(three) - set(ran.json["ids"])
 
 
-def test_a_letter_without_a_record_can_be_discarded_by_id(broker, inspector, redis):
-    job = new_job()
-    (job_id,) = bury(broker, job)
-    lose_record(broker, job)
-
-    assert run("rtq_jobs", "discard", job_id).code == 0
-    assert not redis.exists("{rtq:default}:dead")
-
-
 @pytest.mark.parametrize("verb", ["requeue", "discard"])
 @pytest.mark.parametrize(
     ("options", "message", "code"),
@@ -123,26 +113,6 @@ def test_what_is_not_clear_is_refused(three, inspector, monkeypatch, verb, optio
     assert (ran.code, ran.out) == (code, "")
     assert message in ran.error
     assert dead_ids(inspector) == set(three)
-
-
-def test_letters_that_die_again_meanwhile_are_not_swept_again(broker, inspector, monkeypatch):
-    dead_letters(broker, 150)
-    requeue, again = Actions.act, []
-
-    def requeue_and_die(self, verb, queue, job_ids, how):
-        done = requeue(self, verb, queue, job_ids, how)
-        broker.sign_on([queue], "w")
-        (claimed,) = broker.claim("w", [queue], 100).claimed
-        broker.settle("w", queue, settlement("bury", *(new_job()._replace(id=i) for i in claimed.ids)))
-        broker.sign_off([queue], "w")
-        again.extend(claimed.ids)
-        return done
-
-    monkeypatch.setattr(Actions, "act", requeue_and_die)
-    ran = run("rtq_jobs", "requeue", "--all")
-
-    assert ran.out == "150 dead letters were requeued.\n"
-    assert len(again) == len(set(again)) == len(dead_ids(inspector)) == 150
 
 
 @pytest.mark.parametrize(
@@ -180,16 +150,6 @@ def test_discarding_by_filter_asks_with_the_exact_number(three, inspector, monke
     assert dead_ids(inspector) == {three[0]}
 
 
-@pytest.mark.parametrize("answer", ["", "y", "no", EOFError(), KeyboardInterrupt()])
-def test_any_other_answer_changes_nothing(three, inspector, monkeypatch, answer):
-    sit_at_terminal(monkeypatch, answer)
-
-    ran = run("rtq_jobs", "discard", "--all")
-
-    assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was changed.", "")
-    assert dead_ids(inspector) == set(three)
-
-
 def test_where_nobody_can_answer_discarding_by_filter_does_nothing(three, inspector):
     ran = run("rtq_jobs", "discard", "--all")
 
@@ -224,13 +184,6 @@ def test_a_dry_run_says_how_many_and_changes_nothing(three, inspector, verb, opt
 
     assert (ran.code, ran.out) == (0, text)
     assert dead_ids(inspector) == set(three)
-
-
-def test_a_query_selects_as_filters_do(three, inspector):
-    ran = run("rtq_jobs", "discard", "--query", f"queue:{QUEUE} class:shop.errors.OutOfOrder", "--no-input")
-
-    assert ran.out == "1 dead letter was discarded.\n"
-    assert dead_ids(inspector) == set(three[1:])
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import cron, every, task
-from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
 from tests.support.claims import take
 from tests.support.commands import run
-from tests.support.jobs import QUEUE, claim
+from tests.support.jobs import QUEUE
 from tests.support.redis_server import UNREACHABLE
 
 TASK = f"{__name__}.report"
@@ -98,16 +97,6 @@ def test_the_start_of_an_interval_is_told(broker):
 
     assert (shifted["every_seconds"], shifted["start"]) == (7200, "2026-11-24T09:00:05+00:00")
     assert "Every 2 hours, counted from 2026-11-24 09:00:05 UTC" in run("rtq_schedule", "list").out
-
-
-def test_the_state_of_a_job_that_was_forgotten_is_not_known(redis, broker, fired):
-    claim(broker)
-    broker.settle("w2", QUEUE, Settlement(ack=[fired, 1, ""]))
-    redis.delete("{rtq:default}:finished", "{rtq:default}:no_outcome")
-
-    daily, _ = run("rtq_schedule", "list", "--json").json
-
-    assert (daily["last_job"], daily["last_state"]) == (fired, None)
 
 
 @pytest.mark.django_db

@@ -66,16 +66,6 @@ def test_a_typo_pauses_nothing(broker, inspector):
     assert inspector.queues.get("default").paused_tasks == ()
 
 
-def test_jobs_on_their_way_back(redis, broker, inspector):
-    run("rtq_tasks", "pause", "default", TASK)
-    waiting(broker, "a")
-    run("rtq_tasks", "pause", "default", TASK)
-    claim(broker)
-    redis.hset(broker.keys.of("default").paused, f"task:{TASK}", "100")
-
-    assert "resumed: its jobs go back to their lanes" in run("rtq_tasks", "list").out
-
-
 @pytest.mark.parametrize("action", ["pause", "resume"])
 def test_names_that_are_not_utf8_are_refused(broker, action):
     broker.register_queues(["default"])

@@ -44,18 +44,6 @@ def test_the_list_shows_each_process(workers):
     assert [row.split()[-1] for row in rows] == ["works"] * 3
 
 
-def test_for_programs_there_is_json(workers):
-    found = run("rtq_workers", "list", "--json").json
-
-    assert [worker["name"] for worker in found] == ["web1-11", "web1-12", "web2-21"]
-    assert (found[0]["supervisor_name"], found[0]["is_quiet"], found[0]["running"]) == ("web1-10", False, [])
-
-
-def test_the_list_can_be_filtered(workers):
-    assert [worker["name"] for worker in run("rtq_workers", "list", "--queue", "mail", "--json").json] == ["web2-21"]
-    assert len(run("rtq_workers", "list", "web1-*", "--json").json) == 2
-
-
 @pytest.mark.parametrize(("action", "stored"), [("quiet", "quiet eve"), ("wake", "work"), ("stop", "stop")])
 def test_a_command_goes_once_to_the_rtq_worker_of_a_process(redis, workers, action, stored):
     ran = run("rtq_workers", action, "web1-11", "web1-12")

@@ -126,8 +126,3 @@ def test_the_text_is_in_the_language_of_the_reader():
     (found,) = incidents(row(paused=True))
     with translation.override("pt-br"):
         assert found.text == "Fila mail está em pausa."
-
-
-def test_the_id_is_that_of_the_subject():
-    first, again, other = (incidents(row(name, paused=True))[0] for name in ("mail", "mail", "low"))
-    assert first.id == again.id != other.id

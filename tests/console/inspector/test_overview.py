@@ -71,13 +71,6 @@ def test_a_queue_that_no_scheduler_looks_after_is_named(redis, broker, inspector
     assert inspector.overview.read().unscheduled == ["low"]
 
 
-def test_before_anything_was_used_there_is_nothing_but_a_server(redis, inspector):
-    front = inspector.overview.read()
-
-    assert (front.queues, front.workers, front.contact_seconds) == ([], [], None)
-    assert front.now.tzinfo is not None
-
-
 @pytest.mark.parametrize("queues", [1, 20])
 def test_it_takes_two_round_trips_however_much_there_is(redis, broker, inspector, trips, queues):
     for number in range(queues):
@@ -135,20 +128,6 @@ def test_pages_go_on_where_the_last_one_ended_even_within_one_moment(redis, brok
 
     assert sorted(found) == ids
     assert len(found) == 5
-
-
-def test_running_jobs_are_paged_the_oldest_first(redis, broker, inspector):
-    broker.sign_on([QUEUE], WORKER)
-    for number in range(5):
-        redis.hset(broker.keys.of(QUEUE).running(WORKER), f"job-{number}", f"1 {1000 - number}")
-        redis.hset(broker.keys.of(QUEUE).jobs, f"job-{number}", "0 3 1 0 \n{}")
-
-    first = inspector.job_list.page(QUEUE, "running", limit=3)
-    second = inspector.job_list.page(QUEUE, "running", limit=3, cursor=first.next_cursor)
-
-    assert [job.id for job in first.jobs] == ["job-4", "job-3", "job-2"]
-    assert [job.id for job in second.jobs] == ["job-1", "job-0"]
-    assert second.next_cursor == ""
 
 
 def test_who_has_failed_is_not_among_the_scheduled(redis, broker, inspector):

@@ -54,32 +54,6 @@ def test_waiting_jobs_are_cancelled_step_by_step(redis, broker, inspector, state
     assert done(inspector, state, "cancel", limit, client="x") == []
 
 
-@pytest.mark.parametrize("limit", [1, 2, 1000])
-@pytest.mark.parametrize("state", ["scheduled", "retrying"])
-def test_delayed_jobs_are_run_now_step_by_step(redis, broker, inspector, state, limit):
-    jobs = seeded(broker, state)
-
-    assert sorted(done(inspector, state, "run_now", limit)) == sorted(job.id for job in jobs)
-
-    assert states(inspector, jobs) == {JobState.QUEUED}
-
-
-def test_running_jobs_are_asked_to_stop(redis, broker, inspector):
-    jobs = seeded(broker, "running")
-
-    assert sorted(done(inspector, "running", "cancel")) == sorted(job.id for job in jobs)
-
-    assert all(inspector.find(job.id).is_stopping for job in jobs)
-
-
-def test_jobs_that_have_started_meanwhile_are_left_alone(redis, broker, inspector):
-    (job,) = seeded(broker, "running", 1)
-
-    assert inspector.actions.done("cancel", QUEUE, [job.id]) == []
-
-    assert not inspector.find(job.id).is_stopping
-
-
 def test_jobs_that_are_made_later_are_left_out(redis, broker, inspector):
     first = seeded(broker, "queued", 3)
     redis_ms = count(inspector, "cancel", states=["queued"]).until_ms

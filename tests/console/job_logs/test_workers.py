@@ -35,8 +35,7 @@ def test_the_lines_of_each_job_are_its_own(rtq_worker, inspector, concurrency):
     assert line.at >= jobs[0].refresh().made_at
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
-@pytest.mark.parametrize("name", ["say_and_wait", "asay_and_wait"])
+@pytest.mark.parametrize(("name", "concurrency"), [("say_and_wait", 1), ("asay_and_wait", 3)])
 def test_lines_are_there_while_the_job_runs(rtq_worker, journal, inspector, concurrency, name):
     rtq_worker("--concurrency", concurrency, **LOGS)
     job = getattr(logging_tasks, name).delay("a", "gate")
@@ -47,24 +46,6 @@ def test_lines_are_there_while_the_job_runs(rtq_worker, journal, inspector, conc
     job.get(PATIENCE)
 
     assert texts(inspector, job) == ["a waits", "a goes on"]
-
-
-def test_nothing_is_kept_unless_it_is_asked_for(rtq_worker, redis, inspector):
-    rtq_worker(**MODULES)
-    job = logging_tasks.say.delay("a")
-    job.get(PATIENCE)
-
-    assert texts(inspector, job) == []
-    assert not list(redis.scan_iter("*:log*"))
-
-
-def test_lines_below_the_level_are_not_kept(rtq_worker, inspector):
-    rtq_worker(**{**LOGS, "JOB_LOGS": "WARNING"})
-    quiet, loud = logging_tasks.say.delay("a"), logging_tasks.say.delay("a", level="ERROR")
-    quiet.get(PATIENCE), loud.get(PATIENCE)
-
-    assert texts(inspector, quiet) == []
-    assert [line.level for line in log_of(inspector, loud)] == ["ERROR"]
 
 
 def test_what_it_logged_before_its_process_was_killed_is_kept(rtq_worker, journal, inspector, redis):
@@ -79,26 +60,6 @@ def test_what_it_logged_before_its_process_was_killed_is_kept(rtq_worker, journa
     assert redis.ttl(f"{{rtq:default}}:log:{job.id}") > 80 * 86_400  # as long as the dead letter
     inspector.discard("default", [job.id])
     assert not redis.exists(f"{{rtq:default}}:log:{job.id}")
-
-
-def test_lines_of_all_attempts_are_kept_as_long_as_the_dead_letter(rtq_worker, redis, inspector):
-    rtq_worker(**LOGS)
-    job = logging_tasks.fail_twice.delay()
-    wait_until(lambda: job.refresh().state is JobState.DEAD)
-
-    lines = [(line.attempt, line.text) for line in log_of(inspector, job)]
-    assert lines == [(1, "about to fail"), (2, "about to fail")]
-    assert redis.ttl(f"{{rtq:default}}:log:{job.id}") > 80 * 86_400
-    assert not redis.exists("{rtq:default}:logged")
-
-
-def test_lines_of_a_job_that_succeeded_go_with_its_result(rtq_worker, redis, inspector):
-    rtq_worker(**LOGS)
-    job = logging_tasks.say.using(result_ttl=600).delay("a")
-    job.get(PATIENCE)
-
-    assert 590 < redis.ttl(f"{{rtq:default}}:log:{job.id}") <= 600
-    assert redis.lrange("{rtq:default}:logged", 0, -1) == [job.id.encode()]
 
 
 def test_odd_records_harm_nobody(rtq_worker, inspector):
@@ -116,14 +77,6 @@ def test_odd_records_harm_nobody(rtq_worker, inspector):
     message, *traceback = found[6].splitlines()
     assert (message, traceback[-1]) == ("failed within", "KeyError: 'inner'")
     assert len(found) == 7
-
-
-def test_only_the_last_lines_are_kept(rtq_worker, inspector):
-    rtq_worker(**LOGS)
-    job = logging_tasks.say_much.delay(5000)
-    job.get(PATIENCE)
-
-    assert texts(inspector, job) == [f"line {n}" for n in range(4800, 5000)]
 
 
 def test_jobs_run_on_while_redis_is_away_and_their_lines_come_later(start, fragile, journal):

@@ -4,9 +4,9 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.console.inspector.actions import LATEST
-from django_rtq.core.jobs.job import JobState, made_ms, new_job_id
+from django_rtq.core.jobs.job import JobState
 from tests.support import sweeps
-from tests.support.jobs import QUEUE, claim, claimed_job, new_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import QUEUE, claimed_job, queued_job, retrying_job, scheduled_job
 from tests.support.snapshots import live_jobs, snapshot
 
 
@@ -41,30 +41,6 @@ def test_what_was_cancelled_before_is_not_cancelled_again(redis, broker, inspect
     assert "cancelled_in_lane" not in snapshot(redis)
 
 
-def test_jobs_that_were_made_after_the_moment_are_kept(broker, inspector):
-    inspector.limits.set_client(QUEUE, "x", max_running=0)
-    moment = made_ms(new_job_id())
-    old = [
-        new_job(client="x", due=due)._replace(id=f"{moment:012x}-{n}{due}")
-        for n in range(150)
-        for due in ("", "+60000")
-    ]
-    new = [
-        new_job(client="x", due=due)._replace(id=f"{moment + 9:012x}-{n}{due}")
-        for n in range(150)
-        for due in ("", "+90000")
-    ]
-    for start in range(0, 300, 50):
-        broker.enqueue(QUEUE, old[start : start + 50])
-        broker.enqueue(QUEUE, new[start : start + 50])
-
-    assert set(cancel_all(inspector, "x", ["low", QUEUE], moment)) == {job.id for job in old}
-
-    (found,) = inspector.clients.get("x", [QUEUE])
-    assert found.scheduled == 150
-    assert cancel_all(inspector, "x", until_ms=moment) == []
-
-
 @pytest.mark.parametrize("hold", ["paused client", "full client", "paused queue"])
 def test_the_client_has_no_job_afterwards(redis, broker, inspector, hold):
     queued_job(broker, client="y")
@@ -81,20 +57,3 @@ def test_the_client_has_no_job_afterwards(redis, broker, inspector, hold):
 
     assert [each.queued for each in inspector.clients.get("x", [QUEUE])] in ([], [0])
     assert not {"cancelled_in_lane", "lane:0:x", "lane:5:x"} & set(snapshot(redis))
-
-
-def test_claims_meanwhile_hide_no_job(broker, inspector):
-    moment = made_ms(new_job_id())
-    for start in range(0, 300, 50):
-        jobs = [new_job(client="x")._replace(id=f"{moment:012x}-{n}") for n in range(start, start + 50)]
-        broker.enqueue(QUEUE, jobs)
-    broker.enqueue(QUEUE, [new_job(client="x", at_front=True)._replace(id=f"{moment + 9:012x}-new")])
-    steps, done = sweeps.steps(inspector, "cancel", client="x", until_ms=moment), []
-
-    done += next(steps).done
-    started = [claim(broker)[0] for _ in range(2)]
-    for step in steps:
-        done += step.done
-
-    assert len(done) + len(started) == 301
-    assert [each.queued for each in inspector.clients.get("x", [QUEUE])] == [0]

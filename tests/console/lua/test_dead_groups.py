@@ -5,7 +5,7 @@ import pytest
 from django_rtq.console.inspector.jobs import dead_letters
 from django_rtq.core.broker.scripts import SCRIPTS
 from tests.console.lua.test_dead_letters import bury
-from tests.support.jobs import QUEUE, dead_job
+from tests.support.jobs import QUEUE
 
 
 def groups(inspector, depth=10_000):
@@ -56,14 +56,6 @@ def test_odd_names_are_grouped_by_what_they_say(redis, broker, inspector):
     for task in ('a"b', 'a"b', "a\\b", "a\nb", "ä"):
         bury(broker, task, kind="x.Y")
     assert groups(inspector) == [('a"b', "x.Y", 2), ("a\nb", "x.Y", 1), ("a\\b", "x.Y", 1), ("ä", "x.Y", 1)]
-
-
-def test_what_lost_its_record_or_its_failure_is_counted(redis, broker, inspector):
-    bury(broker, "ship")
-    job = dead_job(broker)
-    redis.hdel(broker.keys.of(QUEUE).jobs, job.id)
-    redis.hdel(broker.keys.of(QUEUE).errors, job.id)
-    assert sorted(groups(inspector)) == [("", "", 1), ("ship", "builtins.ValueError", 1)]
 
 
 def test_a_thousand_go_out_together_and_more_by_themselves():

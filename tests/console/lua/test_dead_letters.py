@@ -23,20 +23,6 @@ def sweep(inspector, action="requeue", limit=1000, *, until_ms, **wanted):
     return [job_id for step in steps for job_id in step.done], len(steps)
 
 
-def test_dead_letters_are_grouped_by_task_and_error(redis, broker, inspector):
-    for task, kind in (("ship", "a.NoStock"), ("ship", "a.NoStock"), ("ship", "b.TooLate"), ("mail", "a.NoStock")):
-        bury(broker, task, kind)
-
-    found = inspector.dead_letters.groups(QUEUE)
-
-    assert [(group.task, group.error_class, group.count) for group in found.groups] == [
-        ("ship", "a.NoStock", 2),
-        ("mail", "a.NoStock", 1),
-        ("ship", "b.TooLate", 1),
-    ]
-    assert (found.searched, found.total) == (4, 4)
-
-
 def test_a_group_tells_the_newest_message_and_the_time_between_first_and_last(redis, broker, inspector):
     jobs = [bury(broker, "ship", message=f'"{number}"\n\\') for number in range(3)]
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1_000_000 + 60_000 * place for place, job in enumerate(jobs)})

@@ -63,13 +63,6 @@ def test_large_records_make_a_claim_hold_fewer(broker, inspector, pauses):
     assert inspector.queues.get(QUEUE).held == 15  # one, two, four and eight together
 
 
-def test_all_queues_or_one(broker, pauses):
-    broker.register_queues(["mail", "bulk"])
-
-    assert pauses.pause_task(TASK) == ["bulk", "mail"]
-    assert pauses.pause_task(TASK, QUEUE) == [QUEUE]
-
-
 def test_a_hundred_tasks_of_a_queue_may_be_paused(pauses):
     for number in range(100):
         assert pauses.pause_task(f"task{number}", QUEUE) == [QUEUE]
@@ -78,12 +71,6 @@ def test_a_hundred_tasks_of_a_queue_may_be_paused(pauses):
         pauses.pause_task("one.more", QUEUE)
     pauses.resume_task("task7", QUEUE)
     assert pauses.pause_task("one.more", QUEUE) == [QUEUE]
-
-
-def test_a_queue_with_a_paused_task_is_not_forgotten(inspector, pauses):
-    pauses.pause_task(TASK, QUEUE)
-
-    assert inspector.forget(QUEUE) == "paused"
 
 
 def test_a_claim_for_many_does_not_look_again_and_again(broker, pauses):

@@ -46,20 +46,6 @@ def test_a_lane_that_is_only_indexed_ends(redis, broker, inspector):
     assert "lanes" not in snapshot(redis)
 
 
-def test_the_waiting_jobs_of_one_client_are_gone(redis, broker, inspector):
-    retrying_job(broker, client="x")
-    kept = [claimed_job(broker, client="x"), queued_job(broker, client="y"), scheduled_job(broker, client="y")]
-    for seed in (scheduled_job, queued_job, queued_job):
-        seed(broker, client="x")
-    queued_job(broker, client="x", priority=5)
-
-    counts = [inspector.purge(QUEUE, "x") for _ in range(4)]
-
-    assert counts == [2, 2, 1, 0]
-    assert set(live_jobs(redis)) == {job.id for job in kept}
-    assert inspector.purge(QUEUE, "nobody") == 0
-
-
 def test_a_blocked_client_is_purged(redis, broker, inspector):
     inspector.limits.set_default(QUEUE, max_running=0)
     queued_job(broker, client="x", priority=5)

@@ -63,11 +63,6 @@ def _many_jobs(redis, broker):
 
 
 @pytest.mark.usefixtures("_many_jobs")
-def test_they_come_by_priority_then_turn_then_place(inspector):
-    assert page(inspector) == (["y9", "x9", "x1", "x2", "x3", "y1", "z1"], "")
-
-
-@pytest.mark.usefixtures("_many_jobs")
 @pytest.mark.parametrize("limit", [1, 2, 3, 6, 7])
 def test_a_page_goes_on_where_the_last_one_ended(inspector, limit):
     in_order = ["y9", "x9", "x1", "x2", "x3", "y1", "z1"]

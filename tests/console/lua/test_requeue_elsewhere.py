@@ -6,12 +6,10 @@ from django.test import override_settings
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import JobState
 from django_rtq.signals import job_requeued
-from tests.support import sweeps
 from tests.support.jobs import (
     ERROR,
     QUEUE,
     claim,
-    claim_all,
     dead_job,
     queued_job,
 )
@@ -95,14 +93,6 @@ def test_its_id_is_known_where_it_was(broker, inspector):
     inspector.requeue(QUEUE, [job.id], to=TARGET)
 
     assert broker.enqueue(QUEUE, [job]) == ["exists"]
-
-
-def test_all_that_match_go_there(broker, inspector):
-    jobs = [dead_job(broker).id for _ in range(3)]
-
-    sweeps.run(inspector, "requeue", queues=[QUEUE], target=TARGET)
-
-    assert claim_all(broker, queue=TARGET) == jobs
 
 
 def test_the_signal_names_the_queue_where_they_are(broker, inspector):

@@ -159,18 +159,6 @@ def test_a_step_of_a_long_list_does_not_search_the_lists_behind_it(redis, broker
     assert calls[:3] == [1, 1, 1]
 
 
-def test_what_is_not_shown_cannot_be_found(redis, broker, inspector):
-    from django_rtq.console.redaction import redacted
-
-    for _ in range(3):
-        queued_job(broker, body=body(password="hunter2hunter2"))
-    lists, pages = [(QUEUE, "queued")], []
-    for value in ("hunter2hunter2", "other"):
-        pages.append(JobWalk(broker, lists, JobFilter(text=value), shown=redacted).page(limit=2))
-
-    assert {(len(page.jobs), page.searched, page.next_cursor, page.is_complete) for page in pages} == {(0, 3, "", True)}
-
-
 def test_times_are_those_of_the_list(redis, broker, inspector):
     job = dead_job(broker, "old", body=body())
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1000})

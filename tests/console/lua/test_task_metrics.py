@@ -28,13 +28,6 @@ def test_outcomes_are_told_by_task(redis, broker, inspector):
     assert (figures["ship"].failure_rate, figures["mail"].failure_rate) == (0.25, None)
 
 
-def test_queues_are_added_up(redis, broker, inspector):
-    tell(broker, "done ship", 1)
-    tell(broker, "done ship", 2, queue="low")
-
-    assert inspector.tasks.all()[0]["ship"].done == 3
-
-
 @pytest.mark.parametrize(("hours", "done"), [(0, 1), (1, 11), (24, 111)])
 def test_so_many_hours_before_the_present_one_count(redis, broker, keys, hour, inspector, hours, done):
     count_runs(redis, keys, hour, {0: 1, 1: 10, 24: 100, 25: 1000})
@@ -75,12 +68,6 @@ def test_the_overview_adds_up_the_last_hour_and_the_present_one(redis, broker, k
     (row,) = inspector.overview.read().queues
 
     assert row.tasks == {"ship": TaskMetrics(done=11)}
-
-
-def test_a_name_with_blanks_is_a_name(redis, broker, inspector):
-    tell(broker, "done my own name", 1)
-
-    assert list(inspector.tasks.all()[0]) == ["my own name"]
 
 
 @pytest.mark.parametrize("seconds", [1e-9, 1e-6, 0.00037, 0.01, 0.124, 1.0, 3599.0, 1e6])

@@ -75,9 +75,3 @@ def test_texts_may_have_any_character(broker):
             {"kind\nqueue\n\n=\n": text}, seen_ms=place * 1000, gap_ms=1, token=str(place)
         )
     assert answer == ([text], [])
-
-
-def test_a_hundred_are_tracked_at_once(view):
-    ids = [f"i{number}" for number in range(100)]
-    view(1000, *ids)
-    assert sorted(view(2000, *ids)[0]) == sorted(each.upper() for each in ids)
