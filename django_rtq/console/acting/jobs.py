@@ -19,7 +19,7 @@ from django_rtq.console.inspector import actions
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.places import place_of_job, shard_numbers
-from django_rtq.console.inspector.selection import WAITING, QueryError, Selection
+from django_rtq.console.inspector.selection import WAITING, QueryError, Selection, query_error
 from django_rtq.console.inspector.sweep import Count, Result, Sweep
 from django_rtq.console.internal_tasks import enqueue_rest
 from django_rtq.console.merging import merge
@@ -191,10 +191,11 @@ def check_states(verb: actions.Verb, selection: Selection) -> None:
     """Raises QueryError if it cannot be done with jobs in the states that are named; erased is a client as a whole."""
     client = selection.filter.client
     if verb == "erase" and not (client and selection == Selection(filter=JobFilter(client=client))):
-        raise QueryError("erase is for all of a client that has a name.")
+        raise QueryError(_("erase is for all of a client that has a name."))
     allowed = actions.ACTIONS[verb].states
     if wrong := [state for state in selection.states if state not in allowed]:
-        raise QueryError(f"state:{wrong[0]}: {verb} is for jobs that are {' or '.join(allowed)}.")
+        why = _("%(verb)s is for jobs that are %(states)s") % {"verb": verb, "states": ", ".join(allowed)}
+        raise query_error(f"state:{wrong[0]}", why)
 
 
 @dataclass(frozen=True, slots=True)
