@@ -1,7 +1,5 @@
 """Fixtures: the version before this one and this one, with the same project, Redis and database."""
 
-import sys
-
 import pytest
 from django.test import override_settings
 
@@ -9,7 +7,7 @@ from django_rtq.core.broker.brokers import get_broker
 from testproject.redis_server import PrivateRedis
 from tests.markdown import ROOT
 from tests.support.redis_server import Redis
-from tests.upgrade.versions import Version, base, install
+from tests.upgrade.versions import Version, base, unpack
 
 
 @pytest.fixture
@@ -36,20 +34,20 @@ def client(server):
 @pytest.fixture
 def new(folder, server):
     """This version."""
-    version = Version("new", sys.executable, [str(ROOT)], folder, server.url)
+    version = Version("new", ROOT, folder, server.url)
     yield version
     version.close()
 
 
 @pytest.fixture(scope="session")
-def python_of_old(tmp_path_factory):
-    """The Python of an environment with the version before."""
-    return install(tmp_path_factory.mktemp("old") / "environment", base())
+def old_sources(tmp_path_factory):
+    """A folder with the version before."""
+    return unpack(tmp_path_factory.mktemp("old"), base())
 
 
 @pytest.fixture
-def old(folder, server, python_of_old):
+def old(folder, server, old_sources):
     """The version before."""
-    version = Version("old", python_of_old, [], folder, server.url)
+    version = Version("old", old_sources, folder, server.url)
     yield version
     version.close()

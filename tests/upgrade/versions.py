@@ -1,6 +1,6 @@
-"""Two versions of the package, each with a Python of its own, for one small project in project/.
+"""Two versions of the package for one small project in project/.
 
-The other version is installed from git: the newest tag before this commit, or BASE while there is none.
+The sources of the other version come from git: the newest tag before this commit, or BASE while there is none.
 """
 
 import json
@@ -8,8 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import sysconfig
-import venv
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from tests.support.waiting import PATIENCE
 #: What the first release is upgraded from: a commit of main with the stored format 2.
 BASE = "aa55e0a24b90e4fb1fa0557fd72a1c16aa471bb8"
 PROJECT = Path(__file__).resolve().parent / "project"
+DJANGO = [sys.executable, "-m", "django"]
 
 
 def git(*arguments):
@@ -39,55 +38,42 @@ def base():
     return name
 
 
-def install(folder, revision):
-    """The Python of a new virtual environment with the package as it was then. What it needs is taken from the
-    environment of the tests; what is missing there comes from the package index."""
-    venv.create(folder, symlinks=True)
-    python = folder / "bin/python"
-    (path,) = (folder / "lib").glob("python*/site-packages")
-    (path / "of_the_tests.pth").write_text(sysconfig.get_path("purelib"))
-    archive = folder / "package.tar.gz"
-    subprocess.run(["git", "-C", ROOT, "archive", "-o", archive, revision], check=True, timeout=60)
-    source = folder / "source"
-    source.mkdir()
-    subprocess.run(["tar", "-xf", archive, "-C", source], check=True, timeout=60)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", f"--python={python}"]
-    subprocess.run([*pip, "install", "--no-build-isolation", source], check=True, timeout=300)
-    return python
+def unpack(folder, revision):
+    """The sources as they were then. What they need is taken from the environment of the tests."""
+    archive = folder / "package.tar"
+    subprocess.run(["git", "-C", ROOT, "archive", "-o", archive, revision, "django_rtq"], check=True, timeout=60)
+    subprocess.run(["tar", "-xf", archive, "-C", folder], check=True, timeout=60)
+    return folder
 
 
 class Version:
     """The project with one version of the package. Everything that it starts is ended by `close()`."""
 
-    def __init__(self, name, python, path, folder, redis_url):
+    def __init__(self, name, path, folder, redis_url):
         self.name = name
-        self._command = [str(python), "-m", "django"]
-        self._python = str(python)
         self._folder = folder
         self._workers = []
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "DJANGO"))}
         self.environment = {
             **environment,
             "DJANGO_SETTINGS_MODULE": "project_settings",
-            "PYTHONPATH": os.pathsep.join([str(PROJECT), *path]),
+            "PYTHONPATH": os.pathsep.join([str(PROJECT), str(path)]),
             "RTQ_REDIS_URL": redis_url,
             "RTQ_FOLDER": str(folder),
         }
 
     def manage(self, *arguments):
         """What a command prints."""
-        return self._run([*self._command, *map(str, arguments)])
+        return self._run([*DJANGO, *map(str, arguments)])
 
     def run(self, script, *arguments, **variables):
         """Run a script of the project. Returns its JSON."""
-        return json.loads(self._run([self._python, str(PROJECT / script), *map(str, arguments)], **variables))
+        return json.loads(self._run([sys.executable, str(PROJECT / script), *map(str, arguments)], **variables))
 
     def start(self, *arguments):
         """Start a worker, in a process group of its own, or with a name that ends in .py a script."""
         is_script = arguments[0].endswith(".py")
-        command = (
-            [self._python, str(PROJECT / arguments[0])] if is_script else [*self._command, "rtq_worker", arguments[0]]
-        )
+        command = [sys.executable, str(PROJECT / arguments[0])] if is_script else [*DJANGO, "rtq_worker", arguments[0]]
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 [*command, *map(str, arguments[1:])],
