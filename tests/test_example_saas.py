@@ -1,14 +1,12 @@
 """The product in examples/saas: its tests pass, its tables have migrations, and it deploys commands that exist."""
 
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 from django.core.management import load_command_class
 
 from tests.markdown import ROOT
+from tests.support.projects import run_python
 
 pytestmark = pytest.mark.long
 
@@ -19,18 +17,7 @@ WITH_UNITS = [*FOLDER.glob("deploy/*.service"), ROOT / "docs/tutorial.md", ROOT 
 
 def manage(tmp_path, *arguments, **variables):
     """Run its manage.py. Returns the exit code and what it printed."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("DJANGO", "SAAS"))}
-    done = subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=FOLDER,
-        env={**environment, "PYTHONPATH": str(ROOT), "SAAS_DATA_DIR": str(tmp_path), **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return done.returncode, done.stdout
+    return run_python(FOLDER, "manage.py", *arguments, SAAS_DATA_DIR=str(tmp_path), **variables)
 
 
 def test_its_own_tests_pass(tmp_path):

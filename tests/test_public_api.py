@@ -2,15 +2,13 @@
 
 import inspect
 import re
-import subprocess
-import sys
 from importlib import import_module
 
 import pytest
 
 import django_rtq
 from django_rtq import JobContext, JobHandle, Task, exceptions
-from tests.markdown import ROOT, read, rows, section
+from tests.markdown import read, rows, section
 
 PAGE = read("docs/api.md")
 CLASSES = [Task, JobHandle, JobContext]
@@ -90,16 +88,3 @@ def test_other_modules_exist():
     for (name,) in [re.findall(r"^`(.*)`$", row[0]) for row in rows(section(PAGE, "## Other modules"))]:
         if name != "django_rtq.backend":  # needs django.tasks
             import_module(name)
-
-
-def test_a_process_that_enqueues_does_not_import_what_it_does_not_need():
-    code = (
-        "import sys, django; from django.conf import settings; settings.configure(INSTALLED_APPS=['django_rtq'], "
-        "RTQ={'REDIS': 'redis://127.0.0.1:1/0'}); django.setup(); import django_rtq; "
-        "print([name for name in ('console', 'core.broker.redis.async_client', 'core.broker.redis.token_waits', "
-        "'core.worker', 'testing', 'workflows') if 'django_rtq.' + name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert done.stdout == "[]\n"

@@ -1,15 +1,11 @@
 """A test that fails is run once more alone, and both results are reported. See tests/support/second_try.py."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+
+from tests.support.projects import run_python
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).resolve().parent.parent
 CONFTEST = "from tests.support.second_try import register as pytest_configure"
 TESTS = """
 from pathlib import Path
@@ -45,21 +41,9 @@ def run(tmp_path):
     file = tmp_path / "unstable"
 
     def run(*arguments, **environment):
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "xdist", *arguments],
-            cwd=tmp_path,
-            env={
-                **os.environ,
-                "PYTHONPATH": str(ROOT),
-                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-                "RTQ_SECOND_TRY": str(file),
-                **environment,
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout, file.read_text().splitlines() if file.exists() else []
+        options = {"RTQ_SECOND_TRY": str(file), **environment}
+        code, output = run_python(tmp_path, "-m", "pytest", "-q", "-pxdist", *arguments, **options)
+        return code, output, file.read_text().splitlines() if file.exists() else []
 
     return run
 

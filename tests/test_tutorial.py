@@ -19,6 +19,7 @@ import pytest
 
 from testproject.redis_server import PrivateRedis, free_port
 from tests.markdown import ROOT, read
+from tests.support.forked_commands import ForkedPython
 
 SECONDS = 120  # for each command: a busy machine takes ten to start Django
 # What the test has done already: the folder, the environment with this package, and the server of REDIS_URL.
@@ -57,9 +58,9 @@ class Terminal:
         self.folder = folder
         programs = folder / ".bin"
         programs.mkdir()
-        for name, arguments in {"python": "", "django-admin": "-m django "}.items():
-            (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {arguments}"$@"\n')
-            (programs / name).chmod(0o755)
+        program = programs / "django-admin"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m django "$@"\n')
+        program.chmod(0o755)
         self.environment = {**os.environ, "PYTHONPATH": str(ROOT), "REDIS_URL": redis_url}
         self.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
         self.environment.pop("DJANGO_SETTINGS_MODULE", None)
@@ -97,6 +98,13 @@ class Terminal:
 
     def output(self, command):
         """All that a command prints."""
+        variables, program = re.fullmatch(r"((?:\w+=\w+ )*)(.*)", command).groups()
+        if program.startswith("python "):
+            given = dict(each.split("=") for each in variables.split())
+            log = self.folder / ".said"
+            log.unlink(missing_ok=True)
+            ForkedPython(shlex.split(program)[1:], self.environment | given, log, self.folder).wait(SECONDS)
+            return log.read_text()
         return subprocess.run(
             command,
             shell=True,
@@ -113,16 +121,8 @@ class Terminal:
         """Start what does not end, and wait until it has printed what it promises, or answers."""
         port = free_port()
         log = self.folder / f"terminal-{len(self.background)}.log"
-        with log.open("w") as file:
-            process = subprocess.Popen(
-                shlex.split(command.replace("8000", f"127.0.0.1:{port} --noreload")),
-                cwd=self.folder,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                start_new_session=True,
-            )
+        arguments = shlex.split(command.replace("8000", f"127.0.0.1:{port} --noreload"))[1:]
+        process = ForkedPython(arguments, self.environment, log, self.folder)
         self.background.append(process)
         if "rtq_worker" in command:
             self.worker = process
@@ -139,7 +139,7 @@ class Terminal:
     def close(self):
         for process in self.background:
             if process.poll() is None:
-                process.terminate()
+                process.send_signal(signal.SIGTERM)
         for process in self.background:
             process.wait(SECONDS)
 

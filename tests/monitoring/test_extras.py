@@ -29,7 +29,9 @@ import django_rtq.monitoring.rtq_metrics
 @pytest.fixture(scope="module")
 def refused(tmp_path_factory):
     """What an import said, by module."""
-    code, output = run_python(tmp_path_factory.mktemp("project"), "-c", IMPORT_ALL)
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "program.py").write_text(IMPORT_ALL)
+    code, output = run_python(folder, "program.py")
     assert code == 0, output
     return dict(line.split(" ", 1) for line in output.splitlines())
 

@@ -66,6 +66,7 @@ def _run(arguments, environment, log, folder, ignored):
     for signum in INHERITED:
         default = signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL
         signal.signal(signum, signal.SIG_IGN if signum in ignored else default)
+    multiprocessing.set_start_method(None, force=True)  # the usual one
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)

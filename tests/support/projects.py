@@ -1,10 +1,11 @@
 """Small projects of users: written to a folder, and run by another Python."""
 
 import os
-import subprocess
-import sys
+import tempfile
+from pathlib import Path
 
 from tests.markdown import ROOT
+from tests.support.forked_commands import ForkedPython
 
 SETTINGS = """
 SECRET_KEY = "for a test"
@@ -36,19 +37,17 @@ def run_python(folder, *arguments, **variables):
     """Run Python in the folder of a project. Returns its exit code and what it printed."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "DJANGO"))}
     environment |= {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=environment | variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return done.returncode, done.stdout
+    with tempfile.TemporaryDirectory() as other_folder:
+        log = Path(other_folder) / "log"
+        code = ForkedPython(arguments, environment | variables, log, folder).wait(300)
+        return code, log.read_text()
 
 
 def pytest_arguments(*plugins):
     """Pytest with the plugins that a project needs, and without others that are installed here: most of its start."""
-    return ["-m", "pytest", "-q", *(f"-p{name}" for name in ("no:cacheprovider", "django", PLUGIN, *plugins))]
+    return [
+        "-m",
+        "pytest",
+        "-q",
+        *(f"-p{name}" for name in ("no:cacheprovider", "pytest_django.plugin", PLUGIN, *plugins)),
+    ]
