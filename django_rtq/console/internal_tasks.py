@@ -23,7 +23,6 @@ from django_rtq.core.tasks.task import Task, on_backend
 from django_rtq.databases.exactly_once import STEP_MARK
 
 if TYPE_CHECKING:
-    from django_rtq.console.inspector.jobs.job_filter import JobFilter
     from django_rtq.console.inspector.sweep import Sweep
     from django_rtq.core.handle import JobHandle
 
@@ -43,12 +42,11 @@ def internal_task(func: Callable[P, R]) -> Task[P, R]:
 
 
 @internal_task
-def run_bulk_action(sweep: dict[str, Any], per_second: int = 0, cursor: str = "") -> int:
+def run_bulk_action(sweep: dict[str, Any]) -> int:
     """Do something with many jobs of a queue: see Sweep. Returns with how many.
 
     It may be interrupted anywhere and run again: requeued jobs are not dead any more, those that died again died too
-    late to be meant, and what was cancelled or run now is not in that state any more. A job of an earlier release has a
-    limit per second, or goes on at a cursor: it does all the rest.
+    late to be meant, and what was cancelled or run now is not in that state any more.
     """
     from django_rtq.console.inspector.inspector import get_inspector
     from django_rtq.console.inspector.sweep import Sweep
@@ -70,33 +68,6 @@ def enqueue_rest(sweep: Sweep, queues: Sequence[str], place: str) -> Iterator[Jo
     for queue in queues:
         action = on_backend(run_bulk_action.using(queue_name=queue), pinned_in(place))
         yield action.delay(sweep.of(queue).stored())
-
-
-# Jobs of these tasks may lie in queues when a new release is deployed: earlier releases have enqueued them.
-
-
-@internal_task
-def cancel_client_jobs(queue: str, client: str, until_ms: int) -> int:
-    """Cancel the waiting jobs of a client in a queue, as far as they were made up to a moment. Returns how many."""
-    from django_rtq.console.inspector.jobs.job_filter import JobFilter
-
-    return _cancel_waiting(queue, JobFilter(client=client), until_ms)
-
-
-@internal_task
-def cancel_task_jobs(queue: str, task: str, until_ms: int) -> int:
-    """Cancel the waiting jobs of a task in a queue, as far as they were made up to a moment. Returns how many."""
-    from django_rtq.console.inspector.jobs.job_filter import JobFilter
-
-    return _cancel_waiting(queue, JobFilter(task=task), until_ms)
-
-
-def _cancel_waiting(queue: str, wanted: JobFilter, until_ms: int) -> int:
-    from django_rtq.console.inspector.selection import WAITING, Selection
-    from django_rtq.console.inspector.sweep import Sweep
-
-    selection = Selection(queues=[queue], states=WAITING, filter=wanted, until_ms=until_ms)
-    return run_bulk_action.func(Sweep(verb="cancel", selection=selection).stored())
 
 
 @internal_task

@@ -53,9 +53,8 @@ class Sweep:
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Sweep:
-        """The opposite of stored(). Jobs that an older release has enqueued may have fewer words."""
-        more = {name: stored[name] for name in ("target",) if name in stored}
-        return cls(verb=stored["action"], selection=Selection.read({"state": "dead", **stored}), **more)
+        """The opposite of stored()."""
+        return cls(verb=stored["action"], selection=Selection.read(stored), target=stored["target"])
 
     def stored(self) -> dict[str, Any]:
         """A sweep of one queue, as the argument of a job."""

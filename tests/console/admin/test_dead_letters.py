@@ -153,14 +153,6 @@ def test_the_job_that_does_the_rest_tells_its_progress(broker, monkeypatch):
     assert told == [(2, 5), (4, 5), (5, 5)]
 
 
-def test_a_job_of_an_earlier_release_that_has_a_limit_does_all_the_rest(broker, inspector):
-    die(broker, *"abcde")
-    sweep = Sweep(verb="discard", selection=Selection(queues=[QUEUE], states=["dead"], until_ms=LATER))
-
-    assert run_bulk_action(sweep.stored(), 2) == 5
-    assert inspector.queues.get(QUEUE).dead == 0
-
-
 def test_what_was_done_before_redis_went_away_is_written_down(broker, operator, monkeypatch):
     die(broker, *"abcde")
     monkeypatch.setattr(bulk_pages, "STEP", 2)

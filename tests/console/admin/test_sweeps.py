@@ -3,8 +3,8 @@
 from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.core.jobs.job import JobState
-from django_rtq.internal_tasks import cancel_client_jobs, cancel_task_jobs, run_bulk_action
-from tests.console.admin.conftest import MAIL, body, logged, text
+from django_rtq.internal_tasks import run_bulk_action
+from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_clients import LIST, confirm_form
 from tests.console.admin.test_dead_letters import BULK, said
 from tests.support.commands import dead_letter
@@ -63,14 +63,3 @@ def test_dead_letters_of_many_queues_are_counted_together(broker, operator, roun
 
     assert "Requeue 6 dead letters?" in html
     assert len(round_trips) <= 6
-
-
-def test_jobs_that_earlier_releases_have_enqueued_still_run(broker, inspector):
-    dead_letter(broker, client="florist")
-    jobs = [queued_job(broker, client=client, body=body(1)) for client in ("bakery", "florist")]
-    rest = {"queue": QUEUE, "state": "dead", "action": "requeue", "filter": {"task": "send_mail"}, "until_ms": 10**15}
-
-    assert run_bulk_action({**rest, "target": ""}) == 1
-    assert cancel_client_jobs(QUEUE, "bakery", 10**15) == 1
-    assert cancel_task_jobs(QUEUE, f"={MAIL}", 10**15) == 1
-    assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}

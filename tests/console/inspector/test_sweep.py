@@ -192,9 +192,3 @@ def test_ids_are_looked_for_in_each_queue(inspector, everywhere):
 
     assert [len(result.done) for result in results] == [3, 3]
     assert results[-1].answers["unknown"] == "left"
-
-
-def test_it_is_stored_as_the_releases_before_stored_it(inspector):
-    old = {"queue": QUEUE, "action": "discard", "filter": {"task": "ship"}, "until_ms": 5}
-
-    assert Sweep.read(old) == sweep("discard", states=("dead",), until_ms=5, task="ship")
