@@ -16,12 +16,12 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.console.incidents.schedules import has_scheduler, is_let_go
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.inspector.places import alias_of
 from django_rtq.console.inspector.queues import unserved
 from django_rtq.console.output import ago
 from django_rtq.console.render.column import JOB_STATE, TASK, TEXT, Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Sheet
 from django_rtq.console.schedule_status import Keep, KnownSchedules, ScheduleStatus, read_all_schedules
+from django_rtq.core.broker.task_backends import alias_of
 from django_rtq.core.clocks import utc_now
 from django_rtq.core.schedules import START_FORMAT, Schedule
 

@@ -18,9 +18,9 @@ from django_rtq.console.admin.filters import query_text
 from django_rtq.console.admin.forms import LimitsForm
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
-from django_rtq.console.inspector.places import shard_places
 from django_rtq.console.render.html import Viewer, action_html
 from django_rtq.console.sanitize import clean_text
+from django_rtq.core.broker.task_backends import shard_places
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 from django_rtq.limits.limits import Limits

@@ -35,7 +35,6 @@ from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
 from django_rtq.console.inspector.jobs.written import written_text
 from django_rtq.console.inspector.members import membership_of
-from django_rtq.console.inspector.places import shard_numbers, shard_of
 from django_rtq.console.inspector.selection import WAITING
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.console.render.html import Viewer, listing
@@ -43,6 +42,7 @@ from django_rtq.console.render.sheet import Found, Sheet, Wanted
 from django_rtq.console.sanitize import clean_text, named_arguments
 from django_rtq.console.subjects.memory import MEMORY
 from django_rtq.console.subjects.outbox import OUTBOX
+from django_rtq.core.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 from django_rtq.core.tasks.registry import is_internal, known_task

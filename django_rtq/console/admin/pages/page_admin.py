@@ -20,9 +20,9 @@ from django_rtq.console.admin.refreshing import REFRESH_HEADER, answer_refresh, 
 from django_rtq.console.admin.urls import page_url
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.inspector.places import shard_numbers, shard_of
 from django_rtq.console.inspector.selection import QueryError
 from django_rtq.console.permissions import VIEW, UserPermissions
+from django_rtq.core.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound
 

@@ -24,13 +24,13 @@ from django_rtq.console.inspector.details import QueueDetails
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.inspector.metrics.time_series import Series
 from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.inspector.places import shard_place
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import buttons, tables
 from django_rtq.console.render.sheet import Found, Wanted
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.queues import QUEUES, Queue
 from django_rtq.console.subjects.versions import VERSIONS
+from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.databases.outbox import OutboxLag, outbox_lag

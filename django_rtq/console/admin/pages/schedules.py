@@ -25,11 +25,11 @@ from django_rtq.console.admin.navigation import navigation_links, search_url
 from django_rtq.console.admin.pages.page_admin import inspector_of, show
 from django_rtq.console.admin.urls import page_url
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
-from django_rtq.console.inspector.places import shard_numbers
 from django_rtq.console.redaction import hidden, hidden_args
 from django_rtq.console.render.html import Viewer, cell_html, tables
 from django_rtq.console.schedule_status import row_statuses
 from django_rtq.console.subjects.schedules import SCHEDULES, Planned
+from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import RTQError
 from django_rtq.models import Schedule
