@@ -2,12 +2,10 @@
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.core.management import call_command
 from django.db import transaction
 from django.test import override_settings
 
 from django_rtq import every, task
-from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
 from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule, sync_schedules
@@ -201,24 +199,6 @@ def test_a_scheduler_of_its_queue_is_woken(redis, broker, committed):
     assert not redis.exists(f"{{rtq:{QUEUE}}}:due_signal")
 
 
-@pytest.mark.django_db
-def test_a_timetable_has_it_at_once(broker, committed):
-    with committed():
-        row(queue="low", client="acme", kwargs={"full": True}, missed="all", cap=3, overlap="skip").save()
-    dispatcher = Dispatcher(broker, ["low"])
-    dispatcher.fire_due()
-
-    (entry,) = dispatcher.entries
-    assert (entry.task.name, entry.task.queue, entry.task.client) == (TASK, "low", "acme")
-    schedule = entry.schedule
-    assert (schedule.args, schedule.kwargs, schedule.missed, schedule.cap) == ([7], {"full": True}, "all", 3)
-
-
-@pytest.mark.django_db
-def test_the_migrations_make_what_the_models_say():
-    call_command("makemigrations", "django_rtq", check=True, dry_run=True, verbosity=0)
-
-
 # -- internal tasks
 
 
@@ -227,15 +207,6 @@ def discarding():
     """The fields of a row that would discard all dead letters."""
     registry.register(run_bulk_action)
     return {"task": run_bulk_action.name, "args": [QUEUE, "discard", {}, 10**15], "cron": "", "every": 1}
-
-
-@pytest.mark.django_db
-def test_an_internal_task_is_refused_at_its_field(broker, committed, discarding):
-    with committed(), pytest.raises(ValidationError) as caught:
-        row(**discarding).save()
-
-    assert "is internal to django_rtq" in caught.value.message_dict["task"][0]
-    assert broker.schedules.read().rows == {}
 
 
 @pytest.mark.django_db

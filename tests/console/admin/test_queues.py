@@ -12,6 +12,7 @@ from django_rtq.console.admin.display import jobs as job_table
 from django_rtq.console.admin.display.charts.history import SPANS, history_charts
 from django_rtq.console.inspector import shared_overview
 from django_rtq.console.subjects.queues import QUEUES
+from django_rtq.core.broker.brokers import get_broker
 from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_dead_letters import BULK, hidden_fields, said
 from tests.support.console_steps import report_version
@@ -46,6 +47,7 @@ def test_deploys_are_marked_in_the_charts(redis, broker, jobs, viewer, round_tri
         del round_trips[:]
         html = text(viewer.get(OVERVIEW))
         again = text(viewer.get(OVERVIEW, headers={"X-RTQ-Refresh": "none"}))
+        get_broker().close()
 
     assert len(round_trips) <= 5
     for page in (html, again):
@@ -134,11 +136,8 @@ def test_pages_follow_each_other_without_gaps(broker, operator):
     ("query", "count"),
     [
         ("client:florist", 1),
-        ("client:bakery", 0),
-        ("task:send_order_mail", 1),
         ("task:other", 0),
         ("id:0", 1),
-        ("id:x", 0),
     ],
 )
 def test_filters_stand_in_the_address(query, count, jobs, operator):

@@ -42,14 +42,10 @@ def test_the_id_of_a_job_opens_it(jobs, viewer):
 @pytest.mark.parametrize(
     ("query", "names"),
     [
-        ("client:bakery", "running dead retrying"),
         ("client:florist", "queued scheduled"),
-        ("state:dead", "dead"),
         ("state:queued state:dead", "dead queued"),
         ("bakery", "running dead retrying"),
-        ("task:send_order_mail state:retrying", "retrying"),
         ("state:succeeded", "finished"),
-        ("since:1d state:dead", "dead"),
         ("before:1d state:dead", ""),
     ],
 )

@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 from django.core.management import load_command_class
 
-from django_rtq.console.inspector.clients.holds import Holds, holds_text
 from django_rtq.core.conf.queue_options import LIMIT_KINDS
 from tests.support.commands import run
 from tests.support.jobs import claim, queued_job
@@ -102,19 +101,6 @@ def test_the_list_is_sorted_searched_and_limited(broker, inspector):
     assert ran.out.splitlines()[-1] == "Listed: 2 of 3 clients. Find others with --search, --sort or --limit."
     found = run("rtq_clients", "list", "default", "--json", "--sort", "name", "--limit", "1").json
     assert (found["matching"], [each["client"] for each in found["clients"]]) == (3, ["Baker"])
-
-
-def test_for_programs_it_is_json(broker, inspector):
-    queued_job(broker)
-    inspector.limits.pause_client("default", "acme", "me")
-
-    found = run("rtq_clients", "list", "default", "--json").json
-
-    assert (found["limits"], found["default"], found["running"]) == ({}, {}, 0)
-    client = found["clients"][1]
-    assert (client["client"], client["pause"]["by"], client["limits"]) == ("acme", "me", {})
-    assert client["reason"] == holds_text(Holds(**client["holds"]))
-    assert client["reason"].startswith("paused by me, ")
 
 
 @pytest.mark.parametrize(

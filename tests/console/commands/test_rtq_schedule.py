@@ -55,14 +55,6 @@ def test_a_list_of_schedules_that_nobody_has_looked_at_yet(broker):
     assert "Every 0.1 s" in often
 
 
-def test_a_list_tells_of_the_last_slot_and_its_job(broker, fired):
-    ran = run("rtq_schedule", "list")
-
-    daily = ran.out.splitlines()[1]
-    assert re.search(r"  [\d,]+ d ago +in \d+ (min|h|s) +", daily)
-    assert f"  {fired}  queued  " in daily
-
-
 def test_the_same_in_json(broker, fired):
     daily, often = run("rtq_schedule", "list", "--json").json
 

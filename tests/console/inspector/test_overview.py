@@ -196,13 +196,6 @@ def test_where_a_lost_worker_ran_is_known_for_as_long_as_it_is_listed(redis, bro
     assert [(each.host, each.pid, each.queues) for each in inspector.workers()] == [("web1", 4711, ["default"])]
 
 
-def test_a_worker_that_has_just_started_runs_nobody_knows_where(broker, inspector):
-    broker.register_queues(["default"])
-    broker.sign_on(["default"], "web1:4711:0a1b2c3d")
-
-    assert [(each.host, each.pid, each.queues) for each in inspector.workers()] == [("", 0, ["default"])]
-
-
 def test_of_a_worker_that_is_no_more_little_is_kept_for_a_minute(redis, broker):
     broker.register_queues(["default"])
     for name in ("left", "crashed"):

@@ -38,13 +38,6 @@ def test_where_only_one_client_waits_it_is_nobody(broker, inspector, clients):
     assert busiest(inspector) is None
 
 
-def test_where_nothing_ran_it_is_nobody(broker, inspector):
-    for client in "xy":
-        queued_job(broker, client=client)
-
-    assert busiest(inspector) is None
-
-
 def test_the_whole_hour_counts_and_no_more(redis, broker, inspector):
     for client in "xy":
         queued_job(broker, client=client)

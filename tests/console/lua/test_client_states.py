@@ -51,14 +51,6 @@ def test_a_client_at_its_limit_is_told(broker, inspector):
     assert (found.running, found.queued, found.is_blocked, found.holds) == (1, 1, True, Holds(at_limit=1))
 
 
-def test_a_client_that_nobody_knows(broker, inspector):
-    queued_job(broker)
-
-    (found,) = inspector.clients.get("x", [QUEUE])
-
-    assert (found.queued, found.scheduled, found.oldest_seconds, found.is_known) == (0, 0, None, False)
-
-
 def test_its_rate_and_the_queue_say_when_it_may_start_a_job(broker, inspector):
     inspector.limits.set_client(QUEUE, "x", rate="1/h")
     claimed_job(broker, client="x")

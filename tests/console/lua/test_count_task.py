@@ -58,20 +58,6 @@ def test_jobs_of_tasks_with_other_names_are_not_counted(redis, broker, inspector
     assert numbers(inspector)[QUEUE][0] == [1, 0, 0, 0, 0]
 
 
-def test_dead_letters_are_grouped_by_error(redis, broker, inspector):
-    bury(broker, "ship", kind="a.B")
-    bury(broker, "mail", kind="a.B")
-    bury(broker, "ship", kind="a.C", message="newest")
-    bury(broker, "ship", kind="a.B")
-
-    groups = inspector.tasks.get("ship").groups
-
-    assert sorted((queue, group.task, group.error_class, group.count) for queue, group in groups) == [
-        (QUEUE, "ship", "a.B", 2),
-        (QUEUE, "ship", "a.C", 1),
-    ]
-
-
 @pytest.mark.parametrize("more", [0, 1])
 def test_a_long_list_is_not_searched_to_its_end(redis, broker, inspector, monkeypatch, more):
     monkeypatch.setattr(task_details, "MAX_SEARCHED", 3)
@@ -87,14 +73,3 @@ def test_a_long_list_is_not_searched_to_its_end(redis, broker, inspector, monkey
 
     assert counts == [3, 3, 0, 0, 3]
     assert cut == {"retrying", *(("queued", "scheduled", "dead") if more else ())}
-
-
-def test_it_takes_two_round_trips(redis, broker, inspector, monkeypatch):
-    for queue in ("a", "b", "c"):
-        queued_job(broker, queue=queue)
-    sent, execute = [], type(broker.redis).execute
-    monkeypatch.setattr(type(broker.redis), "execute", lambda *args, **more: sent.append(1) or execute(*args, **more))
-
-    inspector.tasks.get("ship")
-
-    assert len(sent) <= 2

@@ -50,13 +50,6 @@ def test_every_job_is_counted_where_it_is(redis, broker, inspector):
     assert snapshot(redis) == before
 
 
-def test_all_queues_are_shown_when_none_is_named(redis, broker, inspector):
-    for queue in ("low", "high"):
-        queued_job(broker, queue=queue)
-
-    assert [(details.name, details.queued) for details in inspector.queues.details()] == [("high", 1), ("low", 1)]
-
-
 def test_the_oldest_is_the_one_that_waits_longest(redis, broker, inspector):
     queued_job(broker, client="x")
     redis.zadd(broker.keys.of(QUEUE).lanes, {"0:x": time.time_ns() // 1_000_000 - 90_000})
@@ -143,16 +136,6 @@ def test_jobs_of_a_paused_client_do_not_count_for_the_oldest(broker, inspector, 
     assert (pause.client, pause.by, pause.held) == ("north", "ada", 3)
     assert 0 <= pause.seconds < 60
     assert details.queued == 4
-
-
-def test_if_all_other_jobs_were_cancelled_there_is_no_oldest(broker, inspector, waits):
-    waits("north", 900)
-    inspector.cancel(queued_job(broker, client="south").id)
-    inspector.limits.pause_client(QUEUE, "north")
-
-    details = inspector.queues.get(QUEUE)
-
-    assert (details.queued, details.oldest_seconds) == (1, None)
 
 
 def test_if_only_paused_clients_wait_there_is_no_oldest(redis, broker, inspector, waits):

@@ -28,14 +28,6 @@ def test_outcomes_are_told_by_task(redis, broker, inspector):
     assert (figures["ship"].failure_rate, figures["mail"].failure_rate) == (0.25, None)
 
 
-@pytest.mark.parametrize(("hours", "done"), [(0, 1), (1, 11), (24, 111)])
-def test_so_many_hours_before_the_present_one_count(redis, broker, keys, hour, inspector, hours, done):
-    count_runs(redis, keys, hour, {0: 1, 1: 10, 24: 100, 25: 1000})
-    broker.register_queues([QUEUE])
-
-    assert inspector.tasks.all(hours)[0]["ship"].done == done
-
-
 def test_how_long_runs_and_waits_took_is_told_from_buckets(redis, broker, inspector):
     tell(
         broker,

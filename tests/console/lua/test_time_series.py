@@ -28,12 +28,6 @@ def test_each_minute_has_its_number_and_the_present_one_is_the_last(redis, broke
     assert series.begins_at.timestamp() == (minute - 3) * 60
 
 
-def test_what_is_older_is_left_out(redis, broker, inspector, minute):
-    set_counters(redis, broker, minute - 4, succeeded=5)
-
-    assert inspector.overview.time_series(QUEUE, 4).counts == {}
-
-
 def test_minutes_are_added_up_in_steps_that_begin_at_round_times(redis, broker, inspector, minute):
     first = minute // 5 * 5
     for place in range(-5, minute - first + 1):

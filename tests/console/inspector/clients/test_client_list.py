@@ -88,15 +88,6 @@ def test_its_own_limit_comes_before_that_of_each_client(broker, inspector, own):
     assert listed(inspector)["x"].reasons == []
 
 
-def test_a_rate_says_when_it_may_start_a_job(broker, inspector):
-    inspector.limits.set_client(QUEUE, "x", rate="1/h")
-    claimed_job(broker, client="x")
-    queued_job(broker, client="x")
-    assert claim(broker) == []
-
-    assert listed(inspector)["x"].reasons == [(QUEUE, "next start in 60 min")]
-
-
 @pytest.mark.parametrize("weight", [None, 3])
 def test_shares_are_those_of_its_page(redis, broker, inspector, weight):
     inspector.limits.set_default(QUEUE, max_running=1)
