@@ -2,9 +2,8 @@
 
 import pytest
 
-from django_rtq import JobState
-from tests.app import context_tasks, tasks
-from tests.support.waiting import PATIENCE, wait_until
+from tests.app import context_tasks
+from tests.support.waiting import PATIENCE
 
 TENANTS = ["tests.app.middleware.TenantMiddleware"]
 
@@ -26,18 +25,3 @@ def test_threads_share_the_middleware(rtq_worker, journal):
     for job in jobs:
         job.get(PATIENCE)
     assert journal.names("factory") == ["once"] * 2  # the system check, and the worker process
-
-
-@pytest.mark.parametrize("task", [tasks.sleep, tasks.asleep])
-def test_a_time_limit_covers_function_and_middleware(rtq_worker, journal, task):
-    job = task.using(time_limit=0.1, max_attempts=1).delay("long", 60)
-    rtq_worker(MIDDLEWARE=TENANTS)
-    wait_until(lambda: job.state is JobState.DEAD)
-    assert job.refresh().newest_error[0] == "django_rtq.exceptions.TimeLimitExceeded"
-
-
-def test_a_worker_does_not_start_with_middleware_that_cannot_be_used(rtq_worker):
-    worker = rtq_worker(MIDDLEWARE=["tests.app.middleware.functions_only", "nosuchmodule.x"], is_ready=False)
-    wait_until(lambda: not worker.is_running)
-    assert "rtq.E007" in worker.log
-    assert "nosuchmodule.x cannot be imported" in worker.log

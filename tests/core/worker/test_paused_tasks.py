@@ -21,15 +21,3 @@ def test_jobs_of_other_tasks_go_on(rtq_worker, journal, inspector):
 
     wait_until(lambda: all(job.state is JobState.SUCCEEDED for job in paused))
     assert inspector.queues.get("default").paused_tasks == ()
-
-
-def test_a_burst_does_not_wait_for_them(rtq_worker, journal, inspector):
-    inspector.task_pauses.pause_task(NOTE, "default")
-    paused = tasks.note.delay_many([((f"paused-{number}",), {}) for number in range(1200)])
-    last = tasks.sleep.delay("last", 0)
-    worker = rtq_worker("--burst", "--processes", 2, is_ready=False)
-
-    assert worker.wait() == 0
-
-    assert last.state is JobState.SUCCEEDED
-    assert inspector.queues.get("default").held == len(paused)

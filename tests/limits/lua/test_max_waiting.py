@@ -12,8 +12,6 @@ from tests.support.jobs import (
     QUEUE,
     new_job,
     queued_job,
-    scheduled_job,
-    unique_job,
 )
 from tests.support.snapshots import snapshot
 
@@ -22,20 +20,6 @@ FULL = "full queue 2 2"
 
 def enqueue(broker, *jobs, **options):
     return broker.enqueue(QUEUE, jobs, **options)
-
-
-def test_a_full_queue_stores_nothing(broker, limits, redis):
-    limits.set_queue(QUEUE, max_waiting=2)
-    queued_job(broker)
-    scheduled_job(broker)
-    before = snapshot(redis)
-
-    assert enqueue(broker, new_job()) == [FULL]
-    assert enqueue(broker, new_job(due="+60000")) == [FULL]
-    assert enqueue(broker, new_job(), new_job()) == [FULL, FULL]
-    assert broker.enqueue(QUEUE, [unique_job()]) == [FULL]
-
-    assert snapshot(redis) == before
 
 
 def test_a_queue_of_some_other_limit_is_not_slower(broker, limits):

@@ -35,15 +35,6 @@ def test_it_is_noted_behind_the_time_of_the_claim(redis, broker, by_time, inspec
     assert inspector.find(job.id).claimed_at is not None
 
 
-def test_the_last_note_holds(redis, broker, by_time):
-    job = claimed_job(broker, client="x")
-
-    note(broker, job.id, "12.5")
-    note(broker, job.id, "13")
-
-    assert entry_of(redis, broker, job).endswith(":13 x")
-
-
 def test_of_jobs_of_others_nothing_is_noted(redis, broker, by_time):
     job = claimed_job(broker, client="x")
     before = snapshot(redis)

@@ -93,17 +93,6 @@ def test_others_come_as_often_before_the_client_is_next(broker):
     assert next_names(broker, 8) == "1234e5f6"
 
 
-def test_with_several_others_it_waits_for_each_of_them(broker):
-    index_jobs(broker, "abcdef")
-    for client, letters in (("y", "1234"), ("z", "5678")):
-        index_jobs(broker, letters, client=client)
-    claim(broker, worker=WORKER)
-
-    claim_more(broker, 2)
-
-    assert next_names(broker, 8) == "152637d4"
-
-
 def test_who_is_alone_owes_nobody_anything(broker):
     index_jobs(broker, "abcdefghi")
     claim(broker, worker=WORKER)
@@ -210,23 +199,6 @@ def test_max_running_counts_each_job(broker, limits):
     assert names_in(claim_more(broker)) == []
     settle(broker, "ack", *jobs[:3])
     assert names(claim(broker, 10)) == ["d", "e", "f"]
-
-
-def test_the_limit_of_the_queue_counts_each_job(broker, limits):
-    limits.set_queue(QUEUE, max_running=3)
-    index_jobs(broker, "abcdef")
-    claim(broker, worker=WORKER)
-
-    assert names_in(claim_more(broker)) == ["b", "c"]
-
-
-def test_rates_count_each_job(broker, limits):
-    limits.set_client(QUEUE, "x", rate="3/h", burst=3)
-    index_jobs(broker, "abcdef")
-    claim(broker, worker=WORKER)
-
-    assert names_in(claim_more(broker)) == ["b", "c"]
-    assert claim(broker, 10) == []
 
 
 def test_weights_count_each_job(broker, limits):

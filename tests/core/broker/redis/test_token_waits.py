@@ -7,11 +7,11 @@ import warnings
 
 import pytest
 
-from django_rtq import JobHandle, JobState, task
+from django_rtq import JobHandle, task
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis import token_waits
 from django_rtq.core.broker.wait import _own_token, _token
-from django_rtq.exceptions import BrokerUnavailable, JobFailed, JobNotFound, ResultTimeout
+from django_rtq.exceptions import BrokerUnavailable, JobNotFound, ResultTimeout
 from tests.support.jobs import QUEUE, claim, settle
 from tests.support.waiting import wait_until
 
@@ -102,16 +102,6 @@ def test_several_wait_for_the_same_job_in_one_process_and_in_another(redis, brok
 
     assert asyncio.run(call()) == ([3] * 5, [True] * 2)
     other_process.close()
-
-
-@pytest.mark.parametrize("timeout", [0, 0.05])
-def test_it_took_too_long(redis, broker, timeout):
-    handle = add.delay(1)
-
-    with pytest.raises(ResultTimeout, match=f"is not over after {timeout:g} s"):
-        asyncio.run(handle.aget(timeout))
-
-    assert not blocked(redis)
 
 
 def test_a_timeout_of_one_is_not_that_of_another(redis, broker):
@@ -240,19 +230,6 @@ def test_redis_away(redis, broker, monkeypatch):
         asyncio.run(handle.aget(5))
 
 
-def test_it_asks_again_because_a_token_may_be_lost(redis, broker, monkeypatch):
-    monkeypatch.setattr("django_rtq.core.broker.wait.MAX_WAIT_SECONDS", 0.2)
-    handle = add.delay(1)
-
-    async def call():
-        (one,) = await waiting_for(redis, handle)
-        redis.delete(broker.keys.of(QUEUE).waiters)
-        finish(broker, handle)
-        return await one
-
-    assert asyncio.run(call()) == 3
-
-
 def test_while_redis_is_full(redis, broker):
     handle = add.delay(1)
 
@@ -266,16 +243,3 @@ def test_while_redis_is_full(redis, broker):
             return await one
 
     assert asyncio.run(call()) == 3
-
-
-def test_why_there_is_no_result(redis, broker):
-    handle = add.delay(1)
-
-    async def call():
-        (one,) = await waiting_for(redis, handle)
-        finish(broker, handle, verb="bury")
-        with pytest.raises(JobFailed, match=r"is dead\. it broke"):
-            await one
-        assert await handle.astate() is JobState.DEAD
-
-    asyncio.run(call())

@@ -71,8 +71,7 @@ def test_who_says_nothing_costs_no_thread_and_stops_at_once():
     assert "rtq-progress" not in [thread.name for thread in threading.enumerate()]
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
-@pytest.mark.parametrize("task", ["count_up", "acount_up"])
+@pytest.mark.parametrize(("concurrency", "task"), [(1, "count_up"), (3, "acount_up")])
 def test_a_job_says_how_far_it_is(rtq_worker, redis, journal, concurrency, task):
     worker = rtq_worker("--concurrency", concurrency)
     jobs = [getattr(long_tasks, task).delay(f"job-{i}", "gate") for i in range(concurrency)]
