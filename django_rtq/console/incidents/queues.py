@@ -462,14 +462,9 @@ def is_falling_behind(row: QueueRow) -> bool:
     """Whether jobs that started recently had waited twice as long as those before them, or none started at all."""
     if (row.details.oldest_seconds or 0) < GROWING_SECONDS:
         return False
-    steps = max(1, LATELY * 60 // row.series.step_seconds)
+    steps = row.series.steps_in(LATELY * 60)
     now, before = (_mean_wait(row.series, steps, skipped) for skipped in (0, steps))
     return now is None or (before is not None and now > 2 * before)
-
-
-def lately(row: QueueRow, name: str) -> int:
-    """A counter of the last minutes."""
-    return row.series.total(name, max(1, LATELY * 60 // row.series.step_seconds))
 
 
 def streak(series: Series, numbers: Sequence[int]) -> tuple[datetime | None, bool]:
@@ -477,7 +472,7 @@ def streak(series: Series, numbers: Sequence[int]) -> tuple[datetime | None, boo
 
     A pause of STREAK_MINUTES ends a streak.
     """
-    gap = max(1, STREAK_MINUTES * 60 // series.step_seconds)
+    gap = series.steps_in(STREAK_MINUTES * 60)
     first = None
     for step in range(series.steps - 1, -1, -1):
         if first is not None and first - step > gap:
@@ -491,7 +486,7 @@ def streak(series: Series, numbers: Sequence[int]) -> tuple[datetime | None, boo
 
 def in_an_hour(series: Series, name: str) -> int:
     """A counter of the last hour."""
-    return series.total(name, max(1, 3600 // series.step_seconds))
+    return series.total(name, series.steps_in(3600))
 
 
 def _mean_wait(series: Series, steps: int, skipped: int) -> float | None:

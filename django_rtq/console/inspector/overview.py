@@ -46,7 +46,7 @@ from django_rtq.console.inspector.metrics.time_series import (
     read_period,
 )
 from django_rtq.console.inspector.queues import read_queue_details
-from django_rtq.console.merging import JOINED, LEAST, MOST, ONE, SUM, by, rows_by, sum_of_counts, total
+from django_rtq.console.merging import JOINED, MOST, ONE, SUM, by, least, most, rows_by, sum_of_counts, total
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QueueKeys, read_queue_names
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
@@ -84,6 +84,13 @@ class BusiestClient(NamedTuple):
     share: float  # of the run time of all jobs of the queue, 0 to 1
     others_wait_seconds: float = 0.0  # for how long the oldest job of another client has been waiting that might start
 
+    @classmethod
+    def read(cls, reply: Sequence[Any]) -> BusiestClient | None:
+        """The reply of busiest_client."""
+        if not reply or not reply[2]:
+            return None
+        return cls(reply[0].decode(errors="replace"), reply[1] / reply[2], reply[3] / 1000)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
@@ -92,9 +99,6 @@ class QueueRow:
     details: QueueDetails = field(metadata=ONE)
     series: Series = field(metadata=by(merge_series))
     slots: int = field(metadata=SUM)  # jobs that its workers can run at once; they may also serve other queues
-    done_per_minute: float = field(metadata=SUM)  # over the last minutes
-    failed_per_minute: float = field(metadata=SUM)  # runs
-    busy_slots: float = field(default=0.0, metadata=SUM)  # how many of the slots its jobs used recently
     #: task name -> this hour and the one before it; how long runs took only if a job runs, and waits only with totals
     tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)
     task_failures: Mapping[str, TaskFailures] = field(default_factory=dict)  # task name -> its last runs, if any failed
@@ -104,10 +108,18 @@ class QueueRow:
     totals: list[Any] = field(default_factory=list)  # if asked for: counters to add up, see read_totals()
     busiest: BusiestClient | None = None  # None: nothing ran lately, or jobs of fewer than two clients wait
 
+    def lately(self, name: str) -> int:
+        """A counter of the last minutes."""
+        return self.series.total(name, self.series.steps_in(LATELY * 60))
+
+    def per_minute(self, name: str) -> float:
+        """The same, in a minute."""
+        return 60 * self.lately(name) / (self.series.steps_in(LATELY * 60) * self.series.step_seconds)
+
     @property
     def utilisation(self) -> float | None:
         """The share of the slots that its jobs used recently, 0 to 1; None: no slots."""
-        return self.busy_slots / self.slots if self.slots else None
+        return min(1.0, self.per_minute("run_ms") / 60_000 / self.slots) if self.slots else None
 
 
 def _with_all_memory(servers: Sequence[ServerDetails]) -> ServerDetails:
@@ -131,14 +143,20 @@ class Overview:
     workers: list[WorkerDetails] = field(metadata=JOINED)
     #: Of several, but for its memory, the first.
     server: ServerDetails = field(metadata=by(_with_all_memory))
-    #: Since the last contact of any worker or scheduler; None: never.
-    contact_seconds: float | None = field(default=None, metadata=LEAST)
-    #: Since a scheduler looked for due jobs, in the queue where that is longest ago.
-    scheduler_seconds: float | None = field(default=None, metadata=MOST)
     #: Queues in which no scheduler has looked for due jobs lately.
     unscheduled: list[str] = field(default_factory=list, metadata=by(lambda lists: sorted({*chain(*lists)})))
     deploys: list[Deploy] = field(default_factory=list)  # the newest first; none without RTQ["VERSION"]
     workflows: WorkflowStates = field(default_factory=WorkflowStates, metadata=by(_all_workflows))
+
+    @property
+    def contact_seconds(self) -> float | None:
+        """Since the last contact of any worker or scheduler; None: never."""
+        return least(row.details.contact_seconds for row in self.queues)
+
+    @property
+    def scheduler_seconds(self) -> float | None:
+        """Since a scheduler looked for due jobs, in the queue where that is longest ago."""
+        return most(row.details.scheduler_seconds for row in self.queues)
 
     @property
     def living(self) -> list[WorkerDetails]:
@@ -284,11 +302,11 @@ def _overview(
     hour = info.now_ms // HOUR_MS
     totals = [read_totals(hour, each) for each in zip(*(replies.get(kind, ()) for kind in TOTALS), strict=True)]
     rows = [
-        _row(
-            queue,
-            of_queue,
-            slots[queue.name],
-            busiest,
+        QueueRow(
+            details=queue,
+            series=of_queue,
+            slots=slots[queue.name],
+            busiest=BusiestClient.read(busiest),
             tasks=tasks[queue.name],
             task_failures=read_task_failures(of_tasks),
             totals=of_totals,
@@ -303,9 +321,15 @@ def _overview(
         )
     ]
     now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
-    facts = {**_liveness(details), "deploys": read_deploys(replies["deploys"])}
-    facts["workflows"] = read_workflow_states(replies["workflows"])
-    return Overview(now=clock_moment(now_ms), queues=rows, workers=workers, server=info, **facts)
+    return Overview(
+        now=clock_moment(now_ms),
+        queues=rows,
+        workers=workers,
+        server=info,
+        unscheduled=[q.name for q in details if q.scheduler_seconds is None or q.scheduler_seconds > UNSCHEDULED],
+        deploys=read_deploys(replies["deploys"]),
+        workflows=read_workflow_states(replies["workflows"]),
+    )
 
 
 def _notes(known: Sequence[str], replies: Replies) -> Notes:
@@ -335,30 +359,6 @@ def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]
         )
         for name, worker in sorted((worker.decode(), worker) for worker in leases)
     ]
-
-
-def _row(
-    details: QueueDetails,
-    series: Series,
-    slots: int,
-    busiest: list[Any],
-    **facts: Any,
-) -> QueueRow:
-    steps = max(1, LATELY * 60 // series.step_seconds)
-    minutes = steps * series.step_seconds / 60
-    busy_ms = series.total("run_ms", steps)
-    return QueueRow(
-        details=details,
-        series=series,
-        slots=slots,
-        done_per_minute=series.total("succeeded", steps) / minutes,
-        failed_per_minute=series.total("failed", steps) / minutes,
-        busy_slots=min(float(slots), busy_ms / (minutes * 60_000)),
-        **facts,
-        busiest=BusiestClient(busiest[0].decode(errors="replace"), busiest[1] / busiest[2], busiest[3] / 1000)
-        if busiest and busiest[2]
-        else None,
-    )
 
 
 def _failures(queue: str, reply: list[Any], now_ms: int) -> dict[str, Any]:
@@ -394,16 +394,6 @@ def _with_usual(workers: list[WorkerDetails], metrics: Mapping[str, Mapping[str,
         replace(worker, running=[replace(job, usual_seconds=usual(job.queue, job.task)) for job in worker.running])
         for worker in workers
     ]
-
-
-def _liveness(queues: Sequence[QueueDetails]) -> dict[str, Any]:
-    contacts = [queue.contact_seconds for queue in queues if queue.contact_seconds is not None]
-    looked = [queue.scheduler_seconds for queue in queues if queue.scheduler_seconds is not None]
-    return {
-        "contact_seconds": min(contacts, default=None),
-        "scheduler_seconds": max(looked, default=None),
-        "unscheduled": [q.name for q in queues if q.scheduler_seconds is None or q.scheduler_seconds > UNSCHEDULED],
-    }
 
 
 def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_ms: int) -> Iterable[RunningJob]:

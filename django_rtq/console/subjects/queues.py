@@ -87,12 +87,11 @@ def _always(css: str) -> Callable[[Queue], str] | None:
     return (lambda queue: css) if css else None
 
 
-def _lately(name: str) -> Callable[[Queue], Any]:
-    return lambda queue: None if queue.lately is None else getattr(queue.lately, name)
+def _rate(name: str, title: Any, counter: str, css: str = "") -> Column:
+    def value(queue: Queue) -> float | None:
+        return None if queue.lately is None else queue.lately.per_minute(counter)
 
-
-def _rate(name: str, title: Any, css: str = "") -> Column:
-    return Column(name, title, _lately(name), RATE, css=_always(css), is_sortable=True)
+    return Column(name, title, value, RATE, css=_always(css), is_sortable=True)
 
 
 class Queues(Sheet[Queue]):
@@ -108,10 +107,10 @@ class Queues(Sheet[Queue]):
         _number("retrying", _("Retrying"), "rtq-is-warn"),
         _number("running", _("Running")),
         _number("dead", _("Dead"), "rtq-is-bad"),
-        _rate("done_per_minute", _("Done/min")),
-        _rate("failed_per_minute", _("Failed/min"), "rtq-is-bad"),
+        _rate("done_per_minute", _("Done/min"), "succeeded"),
+        _rate("failed_per_minute", _("Failed/min"), "failed", "rtq-is-bad"),
         Column("last_hour", _("Last hour"), kind=LINE),
-        Column("utilisation", _("Busy"), _lately("utilisation"), METER),
+        Column("utilisation", _("Busy"), lambda queue: queue.lately and queue.lately.utilisation, METER),
         Column("workers", _("Workers"), kind=NUMBER, is_sortable=True),
         Column("holds", _("Held back"), lambda queue: queue.details.holds or None, under="name"),
     )

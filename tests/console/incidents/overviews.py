@@ -44,8 +44,6 @@ def row(
         details=QueueDetails(name=name, **{**known, **details}),
         series=Series(begins_at=START, step_seconds=60, steps=60, counts=counts or {}),
         slots=1,
-        done_per_minute=0.0,
-        failed_per_minute=0.0,
         tasks=tasks or {},
         task_failures=failures or {},
         newest_dead=dead_letter,
@@ -77,7 +75,6 @@ def failed(task, error_class, error="", **details):
 def overview(*rows, workers=None, deploys=(), blocked=(), **server):
     """An overview of these queues, with one worker unless others are given."""
     details = [one.details for one in rows]
-    contacts = [one.contact_seconds for one in details if one.contact_seconds is not None]
     return Overview(
         now=NOW,
         queues=list(rows),
@@ -85,10 +82,6 @@ def overview(*rows, workers=None, deploys=(), blocked=(), **server):
         server=ServerDetails(now_ms=0, **server),
         deploys=list(deploys),
         workflows=WorkflowStates(blocked=blocked),
-        contact_seconds=min(contacts, default=None),
-        scheduler_seconds=max(
-            (one.scheduler_seconds for one in details if one.scheduler_seconds is not None), default=None
-        ),
         unscheduled=[
             one.name for one in details if one.scheduler_seconds is None or one.scheduler_seconds > UNSCHEDULED
         ],

@@ -54,7 +54,7 @@ def test_queues_workers_and_server_are_told(redis, broker, inspector):
 
     (row,) = front.queues
     assert (row.details.queued, row.details.running, row.details.dead) == (1, 1, 1)
-    assert (row.slots, row.utilisation, row.done_per_minute, row.failed_per_minute) == (4, 0.0, 0.2, 0.4)
+    assert (row.slots, row.utilisation, row.per_minute("succeeded"), row.per_minute("failed")) == (4, 0.0, 0.2, 0.4)
     assert sum(row.series.of("succeeded")[-2:]) == 1  # a minute may have begun since
     assert [(worker.name, worker.host, len(worker.running)) for worker in front.workers] == [(WORKER, "web1", 1)]
     told = redis.info("server")

@@ -2,7 +2,6 @@
 
 import importlib
 import pkgutil
-from dataclasses import replace
 
 import pytest
 
@@ -29,11 +28,20 @@ from tests.console.incidents.overviews import NOW, row
 
 _PAUSE = TaskPause(task="shop.tasks.charge", seconds=60.0, by="eve", held=2)
 _QUEUE = row(
-    name="mail", queued=1, oldest_seconds=5.0, scheduled=1, retrying=1, running=1, dead=1, paused=True, paused_by="eve"
+    name="mail",
+    queued=1,
+    oldest_seconds=5.0,
+    scheduled=1,
+    retrying=1,
+    running=1,
+    dead=1,
+    paused=True,
+    paused_by="eve",
+    counts={"run_ms": [5000] * 60},
 )
 #: A row of each sheet that has something in each column.
 ROWS = {
-    "queue": Queue(_QUEUE.details, replace(_QUEUE, busy_slots=0.5), workers=1),
+    "queue": Queue(_QUEUE.details, _QUEUE, workers=1),
     "schedule": Planned(
         name="beat", task="shop.tasks.beat", queue="mail", source="code", problem="Switched off.", is_bad=False,
         status=ScheduleStatus(

@@ -20,7 +20,6 @@ from django_rtq.console.formatting import format_duration, format_number, format
 from django_rtq.console.incidents import Action, Incident, Severity, of_shards, worst_of
 from django_rtq.console.incidents.detection import reported
 from django_rtq.console.incidents.incident import DETECTORS
-from django_rtq.console.incidents.queues import lately
 from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.inspector.jobs.job_filter import JobFilter
 from django_rtq.console.inspector.overview import Overview
@@ -226,7 +225,7 @@ def _summary(overview: Overview) -> tuple[str, bool]:
     count = len(overview.living)
     workers = ngettext("%(count)d worker", "%(count)d workers", count) % {"count": count}
     failed, dead = (
-        sum(lately(row, "failed") for row in overview.queues),
+        sum(row.lately("failed") for row in overview.queues),
         sum(row.details.dead for row in overview.queues),
     )
     if not failed and not dead:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_duration, format_number, format_percent, names_text
 from django_rtq.console.incident_options import incident_options
-from django_rtq.console.incidents.queues import in_an_hour, lately
+from django_rtq.console.incidents.queues import in_an_hour
 from django_rtq.console.inspector.overview import Overview
 from django_rtq.databases.outbox import OutboxLag
 
@@ -21,7 +21,7 @@ def figures(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
     oldest = max(queues, key=lambda queue: queue.oldest_seconds or 0.0, default=None)
     seconds = oldest.oldest_seconds if oldest else None
     is_late = seconds is not None and seconds > incident_options().oldest_seconds
-    failed, done = (sum(lately(row, name) for row in overview.queues) for name in ("failed", "succeeded"))
+    failed, done = (sum(row.lately(name) for row in overview.queues) for name in ("failed", "succeeded"))
     counts = {"failed": format_number(failed), "runs": format_number(failed + done)}
     share = failed / (failed + done) if failed or done else None
     is_failing = share is not None and share >= incident_options().failure_rate
@@ -53,7 +53,7 @@ def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> li
         _total(_("Queued"), _sum_of(overview, "queued")),
         _total(_("Scheduled"), _sum_of(overview, "scheduled")),
         _total(_("Retrying"), _sum_of(overview, "retrying")),
-        _total(_("Done/min"), sum(row.done_per_minute for row in overview.queues)),
+        _total(_("Done/min"), sum(row.per_minute("succeeded") for row in overview.queues)),
         _total(_("Workers"), len(overview.living), url("worker_changelist")),
         _scheduler(overview),
     ]
