@@ -20,7 +20,6 @@ from django_rtq.console.inspector.details import QueueDetails, RunningJob, Unkno
 from django_rtq.console.inspector.jobs.job_filter import read_dead_letter
 from django_rtq.console.inspector.metrics.reader import (
     HOUR_MS,
-    TOTALS,
     Deploy,
     TaskCounts,
     TaskMetrics,
@@ -99,7 +98,7 @@ class QueueRow:
     details: QueueDetails = field(metadata=ONE)
     series: Series = field(metadata=by(merge_series))
     slots: int = field(metadata=SUM)  # jobs that its workers can run at once; they may also serve other queues
-    #: task name -> this hour and the one before it; how long runs took only if a job runs, and waits only with totals
+    #: task name -> this hour and the one before it; how long runs took only if a job runs
     tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)
     task_failures: Mapping[str, TaskFailures] = field(default_factory=dict)  # task name -> its last runs, if any failed
     newest_dead: JobDetails | None = None  # only the fields that a summary shows
@@ -195,24 +194,21 @@ class OverviewReader:
             self.series.read_many(names, minutes, step, info.now_ms)
         packet, hour = Packet(), info.now_ms // HOUR_MS
         kept_hour, kept = self._last_hour  # it does not change any more
-        last_hour = dict(kept) if kept_hour == hour - 1 and not with_totals else {}
+        last_hour = dict(kept) if kept_hour == hour - 1 else {}
         unread = [name for name in names if name not in last_hour]
         for name in names:
             packet.add("history", self.series.command(name, minutes, step, info.now_ms))
             _add_queue(packet, self._keys.of(name), hour, with_totals=with_totals, with_past=name in unread)
         self._add_workers(packet, names, known)
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-        without = b"" if with_totals else b"w"
         for name, flat in zip(unread, replies["past_tasks"], strict=True):
             last_hour[name] = {}
-            add_counters(last_hour[name], flat, without=without)
-        if not with_totals:
-            self._last_hour = (hour - 1, last_hour)
-        flats = replies["tasks"] or [*chain(*zip(replies["this_hour"], replies["next_hour"], strict=True))]
-        pairs = zip(flats[::2], flats[1::2], strict=True)
+            add_counters(last_hour[name], flat, without=b"w")
+        self._last_hour = (hour - 1, last_hour)
+        hours = list(zip(replies["tasks"][::2], replies["tasks"][1::2], strict=True))
         tasks = {
-            name: read_task_metrics(pair, last_hour[name], without if with_totals or _is_running(processing) else b"rw")
-            for name, pair, processing in zip(names, pairs, replies["processing"], strict=True)
+            name: read_task_metrics(flats, last_hour[name], b"w" if _is_running(processing) else b"rw")
+            for name, flats, processing in zip(names, hours, replies["processing"], strict=True)
         }
         series = [
             self.series.read(name, minutes, step, reply) for name, reply in zip(names, replies["history"], strict=True)
@@ -299,8 +295,9 @@ def _overview(
     slots: Counter[str] = Counter()
     for worker in workers:
         slots.update(dict.fromkeys(worker.queues, worker.slots))
-    hour = info.now_ms // HOUR_MS
-    totals = [read_totals(hour, each) for each in zip(*(replies.get(kind, ()) for kind in TOTALS), strict=True)]
+    hour, hours = info.now_ms // HOUR_MS, zip(replies["tasks"][::2], replies["tasks"][1::2], strict=True)
+    both = zip(replies["update"], hours, replies["totals"], strict=False)  # these are empty if not asked for
+    totals = [read_totals(hour, (update, *flats, of_queue)) for update, flats, of_queue in both]
     rows = [
         QueueRow(
             details=queue,
@@ -420,11 +417,10 @@ def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_
 def _add_queue(packet: Packet, keys: QueueKeys, hour: int, *, with_totals: bool, with_past: bool) -> None:
     """What is asked about a queue. `with_past`: also about the hour before."""
     packet.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
-    if with_totals:
-        for kind, command in zip(TOTALS, totals_commands(keys, hour), strict=True):
-            packet.add(kind, command)
-    else:  # in a script it takes longer; behind the present hour: see totals_commands()
-        packet.add("tasks", *(("HGETALL", keys.tasks + b"%d" % each) for each in (hour, hour + 1)))
+    update, *hours, totals = totals_commands(keys, hour)
+    packet.add("update", *([update] if with_totals else []))
+    packet.add("tasks", *hours)
+    packet.add("totals", *([totals] if with_totals else []))
     if with_past:
         packet.add("past_tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))
     packet.add("task_failures", task_failures_call(keys))

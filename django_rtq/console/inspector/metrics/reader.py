@@ -28,7 +28,6 @@ HOUR_MS = 3_600_000
 MAX_HOURS = 48  # before the present one
 OUTCOMES = ("done", "failed", "crashed", "retried", "dead", "expired")  # of tasks
 MAX_NAMES = 50_000  # of counters that are remembered, in some MB
-TOTALS = ("update", "this_hour", "next_hour", "totals")  # the kinds of totals_commands()
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 
 
