@@ -187,23 +187,20 @@ def _worker_gauges(workers: Iterable[WorkerDetails]) -> Iterator[Metric]:
     slots = GaugeMetricFamily("rtq_worker_slots", "Jobs that the workers can run at once.", labels=["host"])
     busy = GaugeMetricFamily("rtq_worker_slots_busy", "Slots in which a job runs.", labels=["host"])
     memory = GaugeMetricFamily("rtq_worker_memory_bytes", "Resident memory of the worker processes.", labels=["host"])
-    states: Counter[tuple[str, str]] = Counter()
-    sums: dict[str, Counter[str]] = {}
+    by_host: dict[str, list[WorkerDetails]] = {}
     for worker in workers:
-        if worker.crash_loop:
-            continue  # the supervisor, which has no process
-        state = "lost" if worker.is_lost else "quiet" if worker.is_quiet else "active"
-        states[worker.host, state] += 1
-        of_host = sums.setdefault(worker.host, Counter())
-        if not worker.is_lost:
-            busy_slots = min(worker.held, worker.slots)  # it claims short jobs in batches
-            of_host.update(slots=worker.slots, busy=busy_slots, memory=worker.memory_bytes or 0)
-    for host, numbers in sorted(sums.items()):
+        if not worker.crash_loop:  # the supervisor, which has no process
+            by_host.setdefault(worker.host, []).append(worker)
+    for host, of_host in sorted(by_host.items()):
+        states = Counter("lost" if each.is_lost else "quiet" if each.is_quiet else "active" for each in of_host)
         for state in ("active", "quiet", "lost"):
-            count.add_metric([host, state], states[host, state])
-        slots.add_metric([host], numbers["slots"])
-        busy.add_metric([host], numbers["busy"])
-        memory.add_metric([host], numbers["memory"])
+            count.add_metric([host, state], states[state])
+        living = [worker for worker in of_host if not worker.is_lost]
+        slots.add_metric([host], sum(worker.slots for worker in living))
+        busy.add_metric(
+            [host], sum(min(worker.held, worker.slots) for worker in living)
+        )  # it claims batches
+        memory.add_metric([host], sum(worker.memory_bytes or 0 for worker in living))
     yield from (count, slots, busy, memory)
 
 

@@ -11,7 +11,7 @@
 
 local q, minutes, least = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local present, failed, tasks, seen, in_a_row = math.floor(now_ms(q.clock) / 60000), {}, {}, {}, {}
-local MOST, MOST_OF_VERSIONS, FEW = 500, 100, 30 -- tasks that are told; names in one command
+local MOST, MOST_OF_VERSIONS = 500, 100 -- tasks that are told
 
 local function key_of(runs, minute)
   return runs .. string.format("%.0f", minute)
@@ -43,25 +43,13 @@ for minute = present - minutes + 1, present do
   end
 end
 
--- How many runs of these tasks succeeded in a minute. HMGET with many names takes longer than reading all.
-local function done_in(minute)
-  local key, done = key_of(q.done_runs, minute), {}
-  if #tasks <= FEW then
-    local numbers = #tasks > 0 and redis.call("HMGET", key, unpack(tasks)) or {}
-    for i, task in ipairs(tasks) do done[task] = numbers[i] end
-  else
-    local counters = redis.call("HGETALL", key)
-    for i = 1, #counters, 2 do done[counters[i]] = counters[i + 1] end
-  end
-  return done
-end
-
 -- The runs of these tasks in a minute.
 local function runs_in(minute)
-  local runs, n, done, of_minute = {}, 0, done_in(minute), failed[minute]
-  for _, task in ipairs(tasks) do
-    if done[task] or of_minute[task] then
-      runs[n + 1], runs[n + 2], runs[n + 3] = task, of_minute[task] or "0", done[task] or "0"
+  local runs, n, of_minute = {}, 0, failed[minute]
+  local done = #tasks > 0 and redis.call("HMGET", key_of(q.done_runs, minute), unpack(tasks)) or {}
+  for i, task in ipairs(tasks) do
+    if done[i] or of_minute[task] then
+      runs[n + 1], runs[n + 2], runs[n + 3] = task, of_minute[task] or "0", done[i] or "0"
       n = n + 3
     end
   end
