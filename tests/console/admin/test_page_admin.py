@@ -8,7 +8,9 @@ from django.test import override_settings
 from django.urls import include, path, set_script_prefix
 
 from django_rtq import admin as pages
+from django_rtq.console.admin.pages.page_admin import show
 from django_rtq.console.admin.pages.queues import QueueAdmin
+from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.models import Queue
 from tests.console.admin.conftest import every_page, links, text, url_of
 from tests.console.admin.test_dead_letters import hidden_fields
@@ -205,6 +207,7 @@ def test_scripts_carry_the_nonce_of_a_policy(attribute, rf, admin_user, jobs):
     request = rf.get(url_of("queue_changelist"))
     request.user = admin_user
     setattr(request, attribute, "abc123")
+    show(request, get_inspector())
     answer = QueueAdmin(Queue, admin.site).overview(request).render()
     ours = [tag for tag in re.findall(r"<(?:script|link)[^>]*>", text(answer)) if "/django_rtq/" in tag]
     assert len(ours) == 4
