@@ -197,9 +197,7 @@ def _worker_gauges(workers: Iterable[WorkerDetails]) -> Iterator[Metric]:
             count.add_metric([host, state], states[state])
         living = [worker for worker in of_host if not worker.is_lost]
         slots.add_metric([host], sum(worker.slots for worker in living))
-        busy.add_metric(
-            [host], sum(min(worker.held, worker.slots) for worker in living)
-        )  # it claims batches
+        busy.add_metric([host], sum(min(worker.held, worker.slots) for worker in living))  # it claims batches
         memory.add_metric([host], sum(worker.memory_bytes or 0 for worker in living))
     yield from (count, slots, busy, memory)
 
