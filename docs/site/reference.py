@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from argparse import SUPPRESS, Action, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
+from datetime import datetime, timezone
 
 from django.core.management import BaseCommand, get_commands, load_command_class
 
+from django_rtq.console.inspector.overview import Overview
 from django_rtq.core.broker.keys import QUEUE_KEYS
+from django_rtq.core.broker.server_info import ServerDetails
 
 
 def commands() -> str:
@@ -20,10 +23,10 @@ def commands() -> str:
 def metrics() -> str:
     """The metrics for Prometheus, with their labels and help texts. Needs prometheus_client."""
     from django_rtq.monitoring.prometheus.collector import metrics_of
-    from django_rtq.monitoring.prometheus.snapshot import Snapshot
 
+    nothing = Overview(now=datetime.now(timezone.utc), queues=[], workers=[], server=ServerDetails(now_ms=0))
     rows = ["| metric | labels | what it is |", "|---|---|---|"]
-    for metric in metrics_of(Snapshot()):
+    for metric in metrics_of(nothing, []):
         name = metric.name + ("_total" if metric.type == "counter" else "")
         labels = ", ".join(f"`{label}`" for label in getattr(metric, "_labelnames", ()))
         kind = "Histogram: " if metric.type == "histogram" else ""
