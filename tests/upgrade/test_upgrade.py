@@ -61,7 +61,7 @@ def errors(version):
 
 def write_as(old, folder):
     """Let the old version write and run jobs, and die while it runs some. Returns the ids of jobs by kind."""
-    old.manage("migrate", "-v0")
+    old.manage("migrate -v0")
     ids = old.run("write.py", "to_be_run")
     worker = old.start("--queues=*", "--burst")
     assert worker.wait(60) == 0
@@ -97,26 +97,29 @@ def assert_shown(new, ids):
     assert seen["django"] == [2] * len(ids["django"])
     assert seen["pages"] > 40
     assert not seen["failed_pages"]
-    assert "default: paused" in new.manage("rtq_tasks", "list")
-    assert "east" in new.manage("rtq_clients", "list", "default", "--json")
-    schedules = {entry["name"]: entry for entry in json.loads(new.manage("rtq_schedule", "list", "--json"))}
+    tasks, clients, listed = new.manage("rtq_tasks list", "rtq_clients list default", "rtq_schedule list --json")
+    assert "default: paused" in tasks
+    assert "east" in clients
+    schedules = {entry["name"]: entry for entry in json.loads(listed)}
     assert (schedules["nightly"]["enabled"], schedules["weekly"]["enabled"]) == (False, True)
 
 
 def let_run(new, ids):
     """What was dead, delayed or paused runs now."""
-    new.manage("rtq_jobs", "requeue", "--all")
-    new.manage("rtq_jobs", "run", *ids["scheduled"], *ids["unique"], *ids["retrying"])
-    new.manage("rtq_queues", "resume", "paused")
-    new.manage("rtq_clients", "resume", "default", "east")
-    new.manage("rtq_tasks", "resume", "*", "shop.tasks.second_time")
+    new.manage(
+        "rtq_jobs requeue --all",
+        " ".join(["rtq_jobs run", *ids["scheduled"], *ids["unique"], *ids["retrying"]]),
+        "rtq_queues resume paused",
+        "rtq_clients resume default east",
+        "rtq_tasks resume * shop.tasks.second_time",
+    )
 
 
 def test_this_version_goes_on_where_the_one_before_was_stopped(old, new, folder):
     ids = write_as(old, folder)
     outbox = ids.pop("outbox")
     (folder / "mended").touch()
-    new.manage("migrate", "-v0")
+    new.manage("migrate -v0")
 
     assert_shown(new, ids)
     let_run(new, ids)
@@ -133,8 +136,8 @@ def test_this_version_goes_on_where_the_one_before_was_stopped(old, new, folder)
 
 
 def test_both_versions_work_side_by_side(old, new, folder, client):
-    old.manage("migrate", "-v0")
-    new.manage("migrate", "-v0")
+    old.manage("migrate -v0")
+    new.manage("migrate -v0")
     arguments = ("--queues=*", "--processes=2", "--concurrency=2", "--drain-seconds=5")
     producers = [version.start("produce.py", SECONDS, version.name) for version in (old, new)]
     workers = [version.start(*arguments) for version in (old, new)]

@@ -19,7 +19,6 @@ from tests.support.waiting import PATIENCE
 #: What the first release is upgraded from: a commit of main with the stored format 2.
 BASE = "aa55e0a24b90e4fb1fa0557fd72a1c16aa471bb8"
 PROJECT = Path(__file__).resolve().parent / "project"
-DJANGO = [sys.executable, "-m", "django"]
 
 
 def git(*arguments):
@@ -62,21 +61,31 @@ class Version:
             "RTQ_FOLDER": str(folder),
         }
 
-    def manage(self, *arguments):
-        """What a command prints."""
-        return self._run([*DJANGO, *map(str, arguments)])
+    def manage(self, *commands):
+        """What each of these commands prints, which are lines without quotes. One process runs all."""
+        return self.run("commands.py", json.dumps([command.split() for command in commands]))
 
     def run(self, script, *arguments, **variables):
         """Run a script of the project. Returns its JSON."""
-        return json.loads(self._run([sys.executable, str(PROJECT / script), *map(str, arguments)], **variables))
+        done = subprocess.run(
+            [sys.executable, PROJECT / script, *arguments],
+            cwd=PROJECT,
+            env={**self.environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{self.name}: {script} {arguments}\n{done.stdout}\n{done.stderr}"
+        return json.loads(done.stdout)
 
     def start(self, *arguments):
         """Start a worker, in a process group of its own, or with a name that ends in .py a script."""
         is_script = arguments[0].endswith(".py")
-        command = [sys.executable, str(PROJECT / arguments[0])] if is_script else [*DJANGO, "rtq_worker", arguments[0]]
+        command = [PROJECT / arguments[0]] if is_script else ["-m", "django", "rtq_worker", arguments[0]]
         with self.log.open("ab") as log:
             process = subprocess.Popen(
-                [*command, *map(str, arguments[1:])],
+                [sys.executable, *command, *map(str, arguments[1:])],
                 cwd=PROJECT,
                 env=self.environment,
                 stdout=log,
@@ -95,16 +104,3 @@ class Version:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(PATIENCE)
-
-    def _run(self, command, **variables):
-        done = subprocess.run(
-            command,
-            cwd=PROJECT,
-            env={**self.environment, **variables},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, f"{self.name}: {command[1:]}\n{done.stdout}\n{done.stderr}"
-        return done.stdout

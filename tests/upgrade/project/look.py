@@ -18,7 +18,7 @@ from write import VALUES  # noqa: E402
 from django_rtq import JobNotFound  # noqa: E402
 from django_rtq.console.inspector.inspector import get_inspector  # noqa: E402
 
-MOST_PAGES = 150 if os.environ.get("RTQ_TEST_NIGHTLY") else 60
+MOST_PAGES = 150 if os.environ.get("RTQ_TEST_NIGHTLY") else 45
 
 
 def states(ids):
