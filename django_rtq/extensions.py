@@ -36,6 +36,7 @@ EXTENSIONS: list[Extension] = [
     ),
     Extension(at_start="django_rtq.models.copy_schedules"),
     Extension(  # console
+        forgetting="django_rtq.console.roll_up.RollUp",
         check_incidents="django_rtq.console.incident_options.check_incidents",
         incident_watcher="django_rtq.console.incidents.watcher.IncidentWatcher",
         inspector="django_rtq.console.inspector.inspector.get_inspector",

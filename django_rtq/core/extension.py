@@ -30,7 +30,7 @@ class Extension:
     duties: str = ""  # likewise, before promotion and repairs: what limits rest on
     email_check: str = ""  # () -> None: raises what is wrong with RTQ["EMAIL"]
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
-    forgetting: str = ""  # of a scheduler: (Broker) -> Callable[[], bool]; False: there is more to forget
+    forgetting: str = ""  # of a scheduler: (Broker, queues) -> Callable[[], bool]; False: there is more to do
     gatherer: str = ""  # (WorkerSession, Config) -> what puts the jobs together that one call gets
     incident_watcher: str = ""  # (Broker) -> Loop: of a scheduler, if a receiver is connected
     inspector: str = ""  # (place) -> Inspector: finds and requeues jobs

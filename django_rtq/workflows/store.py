@@ -824,7 +824,7 @@ def chores(broker: Broker, queues: Sequence[str]) -> Sequence[_Chore]:
     return _Chore("workflows", sweep, [traces]), _Chore("lost jobs of workflows", compare)
 
 
-def forgetting(broker: Broker) -> Callable[[], bool]:
+def forgetting(broker: Broker, queues: Sequence[str]) -> Callable[[], bool]:
     """What a scheduler calls to forget old workflows."""
     return broker.store_of(WorkflowStore).forget_old
 

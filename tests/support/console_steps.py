@@ -1,7 +1,9 @@
 """Single script calls of the console, which production sends only as part of a page, or of a maintenance step."""
 
+from django_rtq.console.incidents import watcher
 from django_rtq.console.inspector.metrics.reader import read_totals, totals_commands
 from django_rtq.console.inspector.task_details import TaskReader
+from django_rtq.console.roll_up import RollUp
 from django_rtq.core.broker.redis.client import as_dict
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.workflows import workflow_store
@@ -10,7 +12,7 @@ from tests.support.jobs import QUEUE
 
 def roll_up(broker, queue=QUEUE):
     """Add up counters by the hour. Returns how many hours are left."""
-    return broker.redis.execute_one(broker.maintenance.roll_up_command(queue), resend=True)
+    return broker.redis.execute_one(RollUp(broker, [queue]).command(queue), resend=True)
 
 
 def read_tasks(broker, _jobs):
@@ -70,7 +72,7 @@ def report_version(broker, version):
 def track_incidents(broker, second, *ids):
     """A view of these incidents, at that second."""
     found = {each: each.upper() for each in ids}
-    return broker.maintenance.track_incidents(found, seen_ms=second * 1000, gap_ms=500, token=f"t{second}")
+    return watcher.track_incidents(broker, found, seen_ms=second * 1000, gap_ms=500, token=f"t{second}")
 
 
 def requeue_elsewhere(broker, jobs, target, *, queue=QUEUE):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import random
 import uuid
+from collections.abc import Mapping
 
 from django_rtq.console.incidents.detection import read_incidents, reported
 from django_rtq.console.incidents.incident import Incident
@@ -18,6 +19,8 @@ from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import open_broker
+from django_rtq.core.broker.redis.client import clock_ms
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.task_backends import shard_numbers, shard_of, shard_place
 from django_rtq.core.signals import incident_closed, incident_opened
 from django_rtq.core.threads import Loop
@@ -28,6 +31,7 @@ logger = logging.getLogger("django_rtq")
 INTERVAL_SECONDS = 15.0
 JITTER_SECONDS = 2.0  # or else all schedulers would look at the same moment
 MAX_TRACKED = 100  # incidents, the worst
+INCIDENT_SECONDS = 86_400  # without a view; then all incidents open again
 _jitter = random.SystemRandom()
 
 
@@ -43,7 +47,7 @@ class IncidentWatcher(Loop):
 
     def tick(self) -> float:
         """Look, unless another scheduler has."""
-        since = self._broker.maintenance.seconds_since_view()
+        since = seconds_since_view(self._broker)
         if since is None or not 0 <= since < INTERVAL_SECONDS:
             self._look()
             since = 0.0
@@ -53,7 +57,8 @@ class IncidentWatcher(Loop):
         overview = self._inspector.overview.read()
         found = read_incidents(self._inspector, overview)
         incidents = reported([*found, *self._silent_shards()])[:MAX_TRACKED]
-        opened, closed = self._broker.maintenance.track_incidents(
+        opened, closed = track_incidents(
+            self._broker,
             {incident.id: incident.dump() for incident in incidents},
             seen_ms=round(overview.now.timestamp() * 1000),
             gap_ms=round(INTERVAL_SECONDS * 500),
@@ -77,3 +82,25 @@ class IncidentWatcher(Loop):
         finally:
             broker.close()
         return []
+
+
+def seconds_since_view(broker: Broker) -> float | None:
+    """Since some scheduler last looked for incidents; None: none has, lately."""
+    key = broker.keys.of(broker.config.default_queue).incidents
+    time, view = broker.redis.execute([("TIME",), ("HGET", key, "")], resend=True)
+    return None if view is None else (clock_ms(time) - int(view.partition(b" ")[0])) / 1000
+
+
+def track_incidents(
+    broker: Broker, incidents: Mapping[str, str], *, seen_ms: int, gap_ms: int, token: str
+) -> tuple[list[str], list[str]]:
+    """Store a view of the incidents, id -> text. Returns the texts of those that have opened and closed since.
+
+    Both are empty if there is a view that is newer, or older by less than `gap_ms`.
+    """
+    flat = [text for pair in incidents.items() for text in pair]
+    keys = broker.keys.of(broker.config.default_queue)
+    command = SCRIPTS["track_incidents"].call(keys, (seen_ms, gap_ms, token, INCIDENT_SECONDS, *flat))
+    texts = [text.decode() for text in broker.redis.execute_one(command, resend=True)]
+    middle = texts.index("") if texts else 0
+    return texts[:middle], texts[middle + 1 :]

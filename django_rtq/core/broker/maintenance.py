@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from django_rtq.core.broker.keys import Keys, QueueKeys, read_queue_names
+from django_rtq.core.broker.keys import Keys, read_queue_names
 from django_rtq.core.broker.messages import earliest_seconds, promoted_ids
-from django_rtq.core.broker.redis.client import RedisClient, clock_ms
+from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import Command, Packet, checked
 from django_rtq.core.broker.schedule_store import ScheduleStore
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
@@ -17,8 +16,6 @@ from django_rtq.core.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
-INCIDENT_SECONDS = 86_400  # without a view; then all incidents open again
-ROLL_UP_HOURS = 12  # added up in one script call
 UNUSED_MS = 86_400_000  # after so long without a worker, a queue that is empty and not declared is forgotten
 
 
@@ -41,34 +38,20 @@ class Maintenance:
         self._keys = keys
         self._config = config
         self._schedules = schedules
-        self._next_roll_up = 0.0  # on time.monotonic()
-
-    def find_known(self, job_ids: Sequence[str]) -> set[str]:
-        """Those of these jobs that are live, dead letters, or have an outcome that is kept, in any queue."""
-        return self._find(job_ids, [key for queue in self._queues() for key in (queue.jobs, queue.results)])
-
-    def find_stored(self, job_ids: Sequence[str]) -> set[str]:
-        """Those of these jobs that are live or dead letters, in any queue."""
-        queues = self._queues()
-        return self._find(job_ids, [queue.jobs for queue in queues])
 
     def run(self, queues: Sequence[str], *, promote_calls: int = 1) -> MaintenanceResult:
-        """Promote, trim, read the version of the stored schedules, and roll up once an hour, in one round trip.
+        """Promote, trim, and read the version of the stored schedules, in one round trip.
 
         It calls the script `promote` `promote_calls` times for each queue, because one call promotes a limited number.
         """
         packet = Packet()
         packet.add("promote", *(self.promote_command(queue) for queue in queues for _ in range(promote_calls)))
         packet.add("trim", *map(self.trim_command, queues))
-        if "roll_up" in SCRIPTS and time.monotonic() >= self._next_roll_up:
-            packet.add("roll_up", *map(self.roll_up_command, queues))
         packet.add("schedules", self._schedules.version_command)
         packet.add("time", ("TIME",))
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-        ((server_seconds, micros),) = replies["time"]
+        ((_, micros),) = replies["time"]
         self._schedules.set_version(replies["schedules"][0])
-        if replies["roll_up"] and not any(replies["roll_up"]):
-            self._next_roll_up = time.monotonic() + 3600 - int(server_seconds) % 3600
         promoted: dict[str, list[str]] = {queue: [] for queue in queues}
         for place, reply in enumerate(replies["promote"]):
             promoted[queues[place // promote_calls]] += promoted_ids(reply)
@@ -97,10 +80,6 @@ class Maintenance:
         arguments = (self._config.max_dead_letters, self._config.dead_letter_ms, MAINTAIN_AT_ONCE)
         return SCRIPTS["trim"].call(self._keys.of(queue), arguments)
 
-    def roll_up_command(self, queue: str) -> Command:
-        """The call of the script `roll_up`. It replies with the number of hours that are left to add up."""
-        return SCRIPTS["roll_up"].call(self._keys.of(queue), (ROLL_UP_HOURS,))
-
     def forget(self, queue: str, *, idle_ms: int = 0, discard_outcomes: bool = False, is_dry_run: bool = False) -> str:
         """Remove a queue without jobs and workers from the list of queues: the answer of the script `forget`.
 
@@ -116,28 +95,8 @@ class Maintenance:
 
     def forget_unused(self, declared: Collection[str]) -> list[str]:
         """Forget the queues that are not declared, and had no worker for a day. Returns their names."""
-        unknown = sorted(set(self._names()).difference(declared))
+        unknown = sorted(set(self.queue_names()).difference(declared))
         return [name for name in unknown if self.forget(name, idle_ms=UNUSED_MS) == "forgotten"]
-
-    def seconds_since_view(self) -> float | None:
-        """Since some scheduler last looked for incidents; None: none has, lately."""
-        key = self._keys.of(self._config.default_queue).incidents
-        time, view = self._redis.execute([("TIME",), ("HGET", key, "")], resend=True)
-        return None if view is None else (clock_ms(time) - int(view.partition(b" ")[0])) / 1000
-
-    def track_incidents(
-        self, incidents: Mapping[str, str], *, seen_ms: int, gap_ms: int, token: str
-    ) -> tuple[list[str], list[str]]:
-        """Store a view of the incidents, id -> text. Returns the texts of those that have opened and closed since.
-
-        Both are empty if there is a view that is newer, or older by less than `gap_ms`.
-        """
-        flat = [text for pair in incidents.items() for text in pair]
-        keys = self._keys.of(self._config.default_queue)
-        command = SCRIPTS["track_incidents"].call(keys, (seen_ms, gap_ms, token, INCIDENT_SECONDS, *flat))
-        texts = [text.decode() for text in self._redis.execute_one(command, resend=True)]
-        middle = texts.index("") if texts else 0
-        return texts[:middle], texts[middle + 1 :]
 
     def rewrite_log_after_restart(self) -> str:
         """Let Redis rewrite its append-only file if it was restarted since a scheduler last looked.
@@ -182,20 +141,6 @@ class Maintenance:
         arguments = (cursor, MAINTAIN_AT_ONCE, int(self._config.lease_seconds * 1000))
         return SCRIPTS["repair_lanes"].call(self._keys.of(queue), arguments)
 
-    # -- inside
-
-    def _names(self) -> list[str]:
+    def queue_names(self) -> list[str]:
+        """The names of all queues, sorted."""
         return read_queue_names(self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True))
-
-    def _queues(self) -> list[QueueKeys]:
-        return [self._keys.of(name) for name in self._names()]
-
-    def _find(self, job_ids: Sequence[str], hashes: Sequence[bytes]) -> set[str]:
-        """Those that are in one of the hashes: a job may have been requeued in another queue."""
-        stored: set[str] = set()
-        for key in hashes:
-            missing = [job_id for job_id in job_ids if job_id not in stored]
-            commands: list[Command] = [("HEXISTS", key, job_id) for job_id in missing]
-            replies = self._redis.execute(commands, resend=True) if commands else []
-            stored.update(job_id for job_id, reply in zip(missing, replies, strict=True) if reply)
-        return stored

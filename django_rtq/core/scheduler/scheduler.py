@@ -139,7 +139,7 @@ class Scheduler(Loop):
         self._dispatcher = Dispatcher(broker, queues)
         self._calls = 1
         self._next_cleanup = 0.0  # time.monotonic() of the next search for unused queues
-        self._forgetting = [make(broker) for make in parts("forgetting")]
+        self._forgetting = [make(broker, queues) for make in parts("forgetting")]
         self._next_forgetting = 0.0  # time.monotonic() of when apps search again for what is too old
         self._next_restart_check = 0.0  # time.monotonic()
         self._has_connected = False

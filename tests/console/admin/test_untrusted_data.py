@@ -6,6 +6,7 @@ import pytest
 
 from django_rtq import task
 from django_rtq.core.tasks import registry
+from django_rtq.databases.relay import known_jobs
 from tests.console.admin.conftest import MAIL, body, text, url_of
 from tests.support.jobs import ERROR, QUEUE, claimed_job, dead_job, queued_job, settle
 
@@ -196,4 +197,4 @@ def test_what_is_no_queue_name_is_skipped_in_the_list_of_queues(page, redis, bro
     assert inspector.queues.names() == [QUEUE]
     assert inspector.find(job.id).queue == QUEUE
     assert inspector.task_pauses.pause_task("ship") == [QUEUE]
-    assert broker.maintenance.find_known([job.id]) == {job.id}
+    assert known_jobs(broker, [job.id]) == {job.id}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from django_rtq.console.roll_up import RollUp
 from django_rtq.core.scheduler.scheduler import Scheduler
 from tests.console.lua.test_time_series import set_counters
 from tests.support.console_steps import roll_up
@@ -66,7 +67,6 @@ def test_a_first_call_takes_some_hours_and_tells_how_many_are_left(redis, broker
 def test_two_schedulers_add_up_once(redis, broker, scheduler_of, keys, hour):
     set_counters(redis, broker, (hour - 1) * 60, succeeded=3)
     for _ in range(2):
-        broker.maintenance._next_roll_up = 0.0
         scheduler = scheduler_of()
         for _ in range(6):
             scheduler.tick()
@@ -74,12 +74,12 @@ def test_two_schedulers_add_up_once(redis, broker, scheduler_of, keys, hour):
     assert sums_of(redis, keys, hour - 1) == {"succeeded": 3}
 
 
-def test_a_scheduler_adds_up_once_an_hour_and_in_the_same_round_trip(redis, broker, scheduler_of, monkeypatch):
-    calls, command = [], broker.maintenance.roll_up_command
-    monkeypatch.setattr(broker.maintenance, "roll_up_command", lambda queue: calls.append(queue) or command(queue))
-    scheduler = scheduler_of()
+def test_a_scheduler_adds_up_once_an_hour(redis, broker, monkeypatch):
+    calls, command = [], RollUp.command
+    monkeypatch.setattr(RollUp, "command", lambda self, queue: calls.append(queue) or command(self, queue))
+    add_up = RollUp(broker, [QUEUE])
     for _ in range(20):
-        scheduler.tick()
+        add_up()
 
     assert len(calls) in (4, 5)  # 47 hours, or 48 if one ended meanwhile
     assert int(redis.hget(broker.keys.of(QUEUE).clock, "rolled_up")) <= redis.time()[0] // 3600

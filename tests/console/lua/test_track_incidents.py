@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.core.broker.maintenance import INCIDENT_SECONDS
+from django_rtq.console.incidents.watcher import INCIDENT_SECONDS, seconds_since_view, track_incidents
 from tests.support.server_clock import server_ms
 
 GAP_MS = 500
@@ -15,8 +15,8 @@ def view(broker):
 
     def look(seen_ms, *ids, token=None):
         token = token or f"t{next(tokens)}"
-        return broker.maintenance.track_incidents(
-            {each: each.upper() for each in ids}, seen_ms=seen_ms, gap_ms=GAP_MS, token=token
+        return track_incidents(
+            broker, {each: each.upper() for each in ids}, seen_ms=seen_ms, gap_ms=GAP_MS, token=token
         )
 
     return look
@@ -63,15 +63,13 @@ def test_nothing_is_kept_of_what_is_over_and_all_expires(redis, broker, view):
 
 
 def test_the_age_of_the_last_view_is_known(redis, broker, view):
-    assert broker.maintenance.seconds_since_view() is None
+    assert seconds_since_view(broker) is None
     view(server_ms(redis) - 10_000, "a")
-    assert 10 <= broker.maintenance.seconds_since_view() < 100
+    assert 10 <= seconds_since_view(broker) < 100
 
 
 def test_texts_may_have_any_character(broker):
     text = 'a "b"\n\x00 é'
     for place in (1, 2):
-        answer = broker.maintenance.track_incidents(
-            {"kind\nqueue\n\n=\n": text}, seen_ms=place * 1000, gap_ms=1, token=str(place)
-        )
+        answer = track_incidents(broker, {"kind\nqueue\n\n=\n": text}, seen_ms=place * 1000, gap_ms=1, token=str(place))
     assert answer == ([text], [])
