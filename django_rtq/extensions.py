@@ -11,7 +11,11 @@ EXTENSIONS: list[Extension] = [
     Extension(apply_async="django_rtq.compat.celery_options.checked_options"),
     Extension(email_check="django_rtq.mail.check_settings"),
     Extension(broker_in_tests="django_rtq.testing.suite.find_broker"),
-    Extension(limits="django_rtq.limits.store.LimitStore", duties="django_rtq.limits.store.duties"),
+    Extension(  # limits
+        duties="django_rtq.limits.store.duties",
+        limits="django_rtq.limits.store.LimitStore",
+        read_limit="django_rtq.limits.limit_kinds.read_limit",
+    ),
     Extension(  # workflows
         chores="django_rtq.workflows.store.chores",
         forgetting="django_rtq.workflows.store.forgetting",

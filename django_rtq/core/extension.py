@@ -38,6 +38,7 @@ class Extension:
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
     member_cancelled: str = ""  # (Broker, queue, id) -> None: a job of a workflow was cancelled
     outbox: str = ""  # Outbox of core/transactions/on_commit.py
+    read_limit: str = ""  # (name, value) -> the value of a limit in RTQ["QUEUES"]; raises ValueError
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
     router: str = ""  # Router of core/broker/task_backends.py: where jobs go, with RTQ["SHARDS"]
     run_part: str = ""  # () -> RunPart of core/worker/process/run.py

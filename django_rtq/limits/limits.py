@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command
-from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
+from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.jobs.job import clock_moment
 from django_rtq.core.validation import did_you_mean
+from django_rtq.limits.limit_kinds import LIMIT_KINDS
 from django_rtq.limits.store import limit_values
 
 

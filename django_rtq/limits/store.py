@@ -18,7 +18,7 @@ from django_rtq.core.broker.redis.client import RedisClient, as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Argument, Command, checked
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.core.conf.config import Config
-from django_rtq.core.conf.queue_options import LIMIT_KINDS
+from django_rtq.limits.limit_kinds import LIMIT_KINDS
 
 if TYPE_CHECKING:
     from django_rtq.core.broker.broker import Broker

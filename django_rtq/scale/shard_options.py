@@ -9,8 +9,8 @@ from typing import Any
 
 from django_rtq.core.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.conf.config import get_config
-from django_rtq.core.conf.queue_options import encode_rate
 from django_rtq.exceptions import ConfigurationError
+from django_rtq.limits.limit_kinds import encode_rate
 
 SLOTS = 16_384  # of a Cluster
 _WHOLE = ("max_running", "burst", "max_waiting")  # limits that are divided

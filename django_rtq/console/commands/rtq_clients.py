@@ -22,7 +22,8 @@ from django_rtq.console.inspector.clients.holds import holds_text
 from django_rtq.console.nouns import Place, erasure
 from django_rtq.console.output import Column, as_json, count, number
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
-from django_rtq.core.conf.queue_options import CLIENT_LIMITS, LIMIT_KINDS, QUEUE_LIMITS
+from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
+from django_rtq.limits.limit_kinds import LIMIT_KINDS
 from django_rtq.limits.limits import Limit, LimitEditor, Limits, limits_text
 from django_rtq.scale.shard_options import share_of_queue
 

@@ -11,7 +11,7 @@ from django_rtq.console.inspector.clients.clients import most_queued
 from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadGroups
 from django_rtq.console.inspector.task_details import TaskDetails
 from django_rtq.console.merging import joined, merge, merge_by
-from django_rtq.core.conf.queue_options import LIMIT_KINDS, encode_rate
+from django_rtq.limits.limit_kinds import LIMIT_KINDS, encode_rate
 from django_rtq.limits.limits import Limit, Limits
 
 

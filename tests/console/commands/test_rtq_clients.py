@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.core.management import load_command_class
 
-from django_rtq.core.conf.queue_options import LIMIT_KINDS
+from django_rtq.limits.limit_kinds import LIMIT_KINDS
 from tests.support.commands import run
 from tests.support.jobs import claim, queued_job
 

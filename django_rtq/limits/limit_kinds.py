@@ -1,0 +1,164 @@
+"""The kinds of limits of queues and clients: their values in settings, in commands, and as they are stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+
+def gettext_noop(text: str) -> str:
+    """Mark a text for makemessages. Django's own needs the settings, and this module is read with them."""
+    return text
+
+
+_REFUSAL = gettext_noop("%(text)s is not %(allowed)s, 'none' or 'settings'.")
+_REFUSAL_OF_NONE = gettext_noop("%(text)s is not %(allowed)s, or 'settings'.")
+
+
+def _number_or_text(text: str) -> int | float | str:
+    for read in (int, float):
+        with suppress(ValueError):
+            return read(text)
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitKind:
+    """A limit of a queue or of a client: which values it may have, and how they are stored."""
+
+    name: str
+    #: What it may be, as a part of a sentence.
+    allowed: str
+    #: How a value is stored, without spaces. Raises TypeError or ValueError for a wrong one.
+    encode: Callable[[Any], str]
+    decode: Callable[[str], Any]
+    #: Whether None is a value, too: no limit.
+    may_be_none: bool = True
+    #: What else it may be in Python.
+    in_python: str = ""
+
+    def text(self, value: Any) -> str:
+        """The value as it is stored; None: no limit. Raises ValueError."""
+        if value is None and self.may_be_none:
+            return f"{self.name}=none"
+        try:
+            return f"{self.name}={self.encode(value)}"
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.name} is {value!r}, but has to be {self.cure}") from None
+
+    def parse(self, text: str) -> Any:
+        """The value in a text that a person has entered: "5", "100/s", "none" or "settings". Raises ValueError."""
+        value = "settings" if text == "settings" else None if text == "none" else _number_or_text(text)
+        try:
+            if value != "settings":
+                self.text(value)
+        except ValueError:
+            raise ValueError(self.refusal(text)) from None
+        return value
+
+    def refusal(self, text: str, say: Callable[[str], str] = str) -> str:
+        """Says that a text is no value, and what is one. `say` translates."""
+        sentence = _REFUSAL if self.may_be_none else _REFUSAL_OF_NONE
+        return say(sentence) % {"text": repr(text), "allowed": say(self.allowed)}
+
+    @property
+    def cure(self) -> str:
+        """What a value may be, as the end of a sentence."""
+        allowed = self.allowed + self.in_python
+        return f"{allowed}, or None for no limit." if self.may_be_none else f"{allowed}."
+
+
+def _whole_number(value: Any) -> str:
+    if type(value) is not int or value < 0:
+        raise ValueError
+    return str(value)
+
+
+def _burst(value: Any) -> str:
+    if value == 0:
+        raise ValueError
+    return _whole_number(value)
+
+
+_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}  # ms
+_RATE = re.compile(r"([0-9]{1,9})/([0-9]{1,9}(?:\.[0-9]{1,3})?)?([smhd])")
+_MOST_PER_MS = 100  # a start moves a rate on by an interval, and times in Redis are exact to 0.25 µs
+
+
+def encode_rate(value: Any) -> str:
+    """ "100/s", "100/30s" or (100, timedelta(seconds=1)), as starts and ms."""
+    if isinstance(value, str):
+        if not (parts := _RATE.fullmatch(value)):
+            raise ValueError
+        starts, period_ms = int(parts[1]), round(float(parts[2] or 1) * _UNITS[parts[3]])
+    else:
+        starts, period = value
+        if not isinstance(period, timedelta):
+            raise TypeError
+        period_ms = round(period / timedelta(milliseconds=1))
+    if type(starts) is not int or not 0 < starts <= period_ms * _MOST_PER_MS:
+        raise ValueError
+    return f"{starts}/{period_ms}"
+
+
+def _decode_rate(text: str) -> str:
+    starts, period_ms = map(int, text.split("/"))
+    for unit, ms in _UNITS.items():
+        if period_ms % ms == 0:
+            return f"{starts}/{'' if period_ms == ms else period_ms // ms}{unit}"
+    return f"{starts}/{period_ms / 1000:.3f}".rstrip("0") + "s"
+
+
+def _weight(value: Any) -> str:
+    if isinstance(value, bool) or not 0.01 <= value <= 1000:
+        raise ValueError
+    return f"{value:g}"
+
+
+def _decode_weight(text: str) -> int | float:
+    return int(text) if text.isdecimal() else float(text)
+
+
+def _fair_by(value: Any) -> str:
+    if value not in ("jobs", "seconds"):
+        raise ValueError
+    return str(value)
+
+
+_KINDS = (
+    LimitKind(name="max_running", allowed=gettext_noop("a whole number from 0 on"), encode=_whole_number, decode=int),
+    LimitKind(
+        name="rate",
+        allowed=gettext_noop('"100/s" or the like, with s, m, h or d, like "100/30s", and at most 100,000 a second'),
+        in_python=", or (100, timedelta(seconds=30))",
+        encode=encode_rate,
+        decode=_decode_rate,
+    ),
+    LimitKind(name="burst", allowed=gettext_noop("a whole number from 1 on"), encode=_burst, decode=int),
+    LimitKind(name="max_waiting", allowed=gettext_noop("a whole number from 0 on"), encode=_whole_number, decode=int),
+    LimitKind(
+        name="weight",
+        allowed=gettext_noop("a number from 0.01 to 1,000"),
+        encode=_weight,
+        decode=_decode_weight,
+        may_be_none=False,
+    ),
+    LimitKind(
+        name="fair_by", allowed=gettext_noop('"jobs" or "seconds"'), encode=_fair_by, decode=str, may_be_none=False
+    ),
+)
+LIMIT_KINDS = {kind.name: kind for kind in _KINDS}
+
+
+def read_limit(name: str, value: Any) -> Any:
+    """The value of an option that is a limit. Raises ValueError, with what it may be."""
+    kind = LIMIT_KINDS[name]
+    try:
+        kind.text(value)
+    except ValueError:
+        raise ValueError(kind.cure) from None
+    return value
