@@ -17,6 +17,7 @@ EXTENSIONS: list[Extension] = [
         read_limit="django_rtq.limits.limit_kinds.read_limit",
     ),
     Extension(  # workflows
+        argument_kinds="django_rtq.workflows.references.ResultOf",
         chores="django_rtq.workflows.store.chores",
         forgetting="django_rtq.workflows.store.forgetting",
         member_cancelled="django_rtq.workflows.store.tell_cancelled",

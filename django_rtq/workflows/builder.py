@@ -23,7 +23,6 @@ from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.task_backends import place_of, place_of_job
 from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.core.jobs.job import new_workflow_id, shard_in
-from django_rtq.core.jobs.serializer import ResultOf
 from django_rtq.core.tasks.calls import client_name, new_job
 from django_rtq.core.tasks.enqueuing import (
     Calls,
@@ -40,6 +39,7 @@ from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, Que
 from django_rtq.scale import placement
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import Workflow
+from django_rtq.workflows.references import ResultOf
 from django_rtq.workflows.results import StepResults, references_in
 
 if TYPE_CHECKING:

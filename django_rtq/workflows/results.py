@@ -10,9 +10,9 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import noting_outage
-from django_rtq.core.jobs.serializer import ResultOf
 from django_rtq.exceptions import WrongState
 from django_rtq.workflows import workflow_store
+from django_rtq.workflows.references import ResultOf
 
 PAGE = 500  # results that are read at once
 _LOST = object()

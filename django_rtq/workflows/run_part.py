@@ -12,10 +12,10 @@ from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import is_member
 from django_rtq.core.jobs.log_fields import about
-from django_rtq.core.jobs.serializer import RESULT_TAG
 from django_rtq.core.worker.process.run import Run
 from django_rtq.exceptions import BrokerError, InvalidStep, InvalidWorkflow, JobSuspended, PayloadTooLarge
 from django_rtq.workflows import step_store
+from django_rtq.workflows.references import RESULT_TAG
 from django_rtq.workflows.steps.store import Holder
 from django_rtq.workflows.store import KEEPS, full_workflows, workflow_of
 

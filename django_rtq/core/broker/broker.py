@@ -17,7 +17,6 @@ from django_rtq.core.broker.messages import (
     ClaimResult,
     EnqueueCall,
     HeartbeatResult,
-    LaneClaim,
     NewJob,
     earliest_seconds,
     promoted_ids,
@@ -308,22 +307,6 @@ class Broker:
         wanted, most = min(wanted, AT_ONCE), self.config.max_results
         arguments = (worker, wanted, int(idle), len(queues), most, len(clients) // 2, *clients, *finished)
         return SCRIPTS["claim"].call_many([self.keys.of(name) for name in names], arguments)
-
-    def claim_lanes(self, worker: str, lanes: Sequence[LaneClaim]) -> ClaimResult:
-        """Claim more jobs of clients of which the worker has just claimed one. Raises BrokerUnavailable.
-
-        Each counts as a turn of its client. They are found by running() if the reply is lost.
-        """
-        script, result = SCRIPTS["claim_lane"], ClaimResult()
-        calls = [
-            script.call(self.keys.of(queue), (worker, wanted, band, client, task), worker=worker)
-            for queue, wanted, band, client, task in lanes
-        ]
-        for lane, reply in zip(lanes, self.redis.execute_each(calls), strict=True):
-            result.add_claim([lane.queue], reply)
-        if result.error is not None and not result.found:
-            raise result.error
-        return result
 
     def return_work_signal(self, queue: str) -> None:
         """Wake another worker of this queue, because this one took the signal and does other work first."""

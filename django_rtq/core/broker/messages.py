@@ -67,16 +67,6 @@ class Unreplicated(list[str]):
         self.problem = problem
 
 
-class LaneClaim(NamedTuple):
-    """Jobs to claim from the lane of one client, as long as they are of this task."""
-
-    queue: str
-    wanted: int
-    band: bytes
-    client: bytes
-    task: str  # as records have its name
-
-
 class Claimed(NamedTuple):
     """The jobs that a claim returned from one queue."""
 

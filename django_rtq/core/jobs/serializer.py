@@ -24,7 +24,7 @@ import io
 import json
 import reprlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set, ValuesView
+from collections.abc import Callable, Generator, Iterable, Sequence, Set, ValuesView
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -32,7 +32,7 @@ from functools import partial
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from operator import ne
 from types import FunctionType, MethodType
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, NoReturn
 from uuid import UUID
 
 from django.core.files import File
@@ -41,7 +41,8 @@ from django.db.models import Model, QuerySet
 from django.utils.datastructures import MultiValueDict
 from django.utils.functional import LazyObject, Promise
 
-from django_rtq.exceptions import InvalidWorkflow, PayloadError, PayloadTooLarge, Unserializable
+from django_rtq.core.extension import parts
+from django_rtq.exceptions import PayloadError, PayloadTooLarge, Unserializable
 
 
 def dumps(value: Any, *, what: str = "value", in_order: bool = False) -> str:
@@ -107,49 +108,6 @@ def check_size(task: str, subject: str, text: str, limit: int, advice: str, sett
         raise PayloadTooLarge(f'{task}: {subject} {size:,} bytes as JSON, but RTQ["{setting}"] is {limit:,}. {advice}')
 
 
-class ResultOf(str):
-    """The result of a job of a workflow, as an argument of a later one: it is put in its place when that one runs.
-
-    As text it says so, to people who look at the arguments.
-    """
-
-    workflow: str
-    number: int  # of the job, or of the first one, in its workflow
-    size: int  # -1: it is one result; else so many, as an iterable
-    step: Any = None  # that it comes from, in the block that adds it
-
-    def __new__(cls, workflow: str, number: int, size: int = -1) -> ResultOf:
-        what = "result of job" if size < 0 else f"results of {size} jobs from job"
-        made = super().__new__(cls, f"<{what} {number} of workflow {workflow}>")
-        made.workflow, made.number, made.size = workflow, number, size
-        return made
-
-    def _known(self) -> str:
-        """The text. Raises InvalidWorkflow in the block, where the result is not known yet."""
-        if self.step is not None:
-            raise InvalidWorkflow(
-                self.workflow,
-                "has this result when its job has run: here it can only be passed on, as an argument. The job that "
-                "gets it can add jobs for its items, with context.workflow.map().",
-            )
-        return str(self)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known())
-
-    def __len__(self) -> int:
-        return len(self._known())
-
-    def __getitem__(self, index: SupportsIndex | slice) -> str:
-        return self._known()[index]
-
-    def __add__(self, other: str) -> str:
-        return self._known() + other
-
-    def __format__(self, how: str) -> str:
-        return format(self._known(), how)
-
-
 def unquoted(text: str) -> str:
     """The value of a JSON string, given without its quotes, that may have been cut off anywhere."""
     while "\\" in text:
@@ -164,7 +122,6 @@ def unquoted(text: str) -> str:
 # lists, dictionaries and special types cost a Python call each.
 
 TAG = "$rtq"
-RESULT_TAG = b'{"$rtq":["result",'  # how a ResultOf begins
 
 #: Nested lists and dictionaries. Each takes up to three levels of JSON, far from Python's recursion limit of 1,000.
 MAX_DEPTH = 100
@@ -277,7 +234,6 @@ _CONVERTERS: dict[type, Callable[[Any, int], Any]] = {
     date: lambda value, depth: _tagged("date", date.isoformat(value)),
     timedelta: lambda value, depth: _tagged("timedelta", value.days, value.seconds, value.microseconds),
     Decimal: _convert_decimal,
-    ResultOf: lambda value, depth: _tagged("result", value.workflow, value.number, value.size),
     UUID: lambda value, depth: _tagged("uuid", UUID.__str__(value)),
     Promise: lambda value, depth: str(value),
     # Subclasses only; the encoder in C writes their plain value.
@@ -289,10 +245,18 @@ def _restore(item: dict[str, Any]) -> Any:
     if TAG not in item:
         return item
     try:
-        [(kind, *parts)] = item.values()
-        return _RESTORERS[kind](*parts)
+        [(kind, *values)] = item.values()
+        if kind not in _RESTORERS:
+            parts("argument_kinds")  # each adds its kind when it is loaded
+        return _RESTORERS[kind](*values)
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise ValueError(f"a value tagged {TAG} is malformed ({type(error).__name__}).") from error
+
+
+def add_kind(name: str, kind: type, write: Callable[[Any], Iterable[Any]]) -> None:
+    """Let values of a class be written, as so many parts of which the class makes them again."""
+    _CONVERTERS[kind] = lambda value, depth: _tagged(name, *write(value))
+    _RESTORERS[name] = kind
 
 
 def _restore_moment(kind: type[datetime] | type[time], text: str, fold: int = 0) -> datetime | time:
@@ -307,7 +271,6 @@ _RESTORERS: dict[str, Callable[..., Any]] = {
     "timedelta": timedelta,
     "decimal": Decimal,
     "uuid": UUID,
-    "result": ResultOf,
 }
 
 

@@ -7,11 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
-from django_rtq.core.broker.messages import Claimed, ClaimResult, LaneClaim
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.messages import Claimed, ClaimResult
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.record import band_in, task_in
 from django_rtq.core.tasks import registry
@@ -29,6 +32,16 @@ class _Kind(NamedTuple):
     client: bytes
     has_crashed: bool
     most: int
+
+
+class LaneClaim(NamedTuple):
+    """Jobs to claim from the lane of one client, as long as they are of this task."""
+
+    queue: str
+    wanted: int
+    band: bytes
+    client: bytes
+    task: str  # as records have its name
 
 
 class CallGatherer:
@@ -92,9 +105,26 @@ class CallGatherer:
                 lanes.append(LaneClaim(kind.queue, more, band, kind.client, task))
         if lanes:
             with suppress(BrokerError):  # the session finds what was claimed all the same, and gives it back
-                self._add_claimed(self._session.claim_lanes(lanes))
+                self._add_claimed(self._session.claim_beside(partial(claim_lanes, lanes)))
 
     def _add_claimed(self, fetched: ClaimResult) -> None:
         for claimed in fetched.claimed:
             for run in self._make_runs(claimed, self._session.worker):
                 self._add(run)
+
+
+def claim_lanes(lanes: Sequence[LaneClaim], broker: Broker, worker: str) -> ClaimResult:
+    """Claim more jobs of clients of which the worker has just claimed one. Raises BrokerUnavailable.
+
+    Each counts as a turn of its client. They are found by Broker.running() if the reply is lost.
+    """
+    script, result = SCRIPTS["claim_lane"], ClaimResult()
+    calls = [
+        script.call(broker.keys.of(queue), (worker, wanted, band, client, task), worker=worker)
+        for queue, wanted, band, client, task in lanes
+    ]
+    for lane, reply in zip(lanes, broker.redis.execute_each(calls), strict=True):
+        result.add_claim([lane.queue], reply)
+    if result.error is not None and not result.found:
+        raise result.error
+    return result

@@ -1,6 +1,6 @@
 """Calls of the scripts for functions that get many jobs at once."""
 
-from django_rtq.core.broker.messages import LaneClaim
+from django_rtq.workflows.batches.gathering import LaneClaim, claim_lanes
 from tests.support.jobs import QUEUE, WORKER, new_job
 
 TASK = "shop.index"
@@ -22,4 +22,4 @@ def first_claimed(broker):
 
 
 def claim_others(broker, jobs):
-    return broker.claim_lanes(WORKER, [LaneClaim(QUEUE, 2, b"0", b"x", TASK)])
+    return claim_lanes([LaneClaim(QUEUE, 2, b"0", b"x", TASK)], broker, WORKER)

@@ -4,6 +4,7 @@ import pytest
 
 from django_rtq.core.worker.process.run import Run, runs_of
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.workflows.batches import gathering
 from django_rtq.workflows.batches.gathering import CallGatherer
 from tests.app import batch_tasks as tasks
 from tests.app import tasks as other_tasks
@@ -82,10 +83,10 @@ def test_suspects_get_no_others(gather, broker, session):
 def test_a_lost_reply_costs_the_others_only(gather, redis, session, monkeypatch):
     enqueue("abc")
 
-    def lose(worker, lanes):
+    def lose(lanes, broker, worker):
         raise BrokerUnavailable("gone")
 
-    monkeypatch.setattr(session._broker, "claim_lanes", lose)
+    monkeypatch.setattr(gathering, "claim_lanes", lose)
     assert gather() == [["a"]]
     assert session.needs_reconcile
 

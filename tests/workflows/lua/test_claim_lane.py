@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_rtq.core.broker.messages import LaneClaim
 from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.workflows.batches.gathering import LaneClaim, claim_lanes
 from tests.protocol.model.batch_calls import BODY, TASK, new_jobs
 from tests.support.jobs import (
     QUEUE,
@@ -29,7 +29,7 @@ def index_jobs(broker, letters, *, client="x", **options):
 
 
 def claim_more(broker, wanted=100, *, client="x", band="0", task=TASK, worker=WORKER):
-    return broker.claim_lanes(worker, [LaneClaim(QUEUE, wanted, band.encode(), client.encode(), task)])
+    return claim_lanes([LaneClaim(QUEUE, wanted, band.encode(), client.encode(), task)], broker, worker)
 
 
 def names_in(result):

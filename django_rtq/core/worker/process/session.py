@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.messages import ClaimResult, LaneClaim
+from django_rtq.core.broker.messages import ClaimResult
 from django_rtq.core.broker.settlement import Report, Settlement, released
 from django_rtq.core.broker.worker_info import WorkerInfo
 from django_rtq.core.threads import ReconnectDelay
@@ -314,12 +314,12 @@ class WorkerSession:
         self.hold(fetched, asked_at=asked_at)
         return fetched
 
-    def claim_lanes(self, lanes: Sequence[LaneClaim]) -> ClaimResult:
-        """Claim more jobs of clients, beside jobs that were just claimed. Raises BrokerUnavailable."""
+    def claim_beside(self, claim: Callable[[Broker, str], ClaimResult]) -> ClaimResult:
+        """Let an app claim more jobs for this worker, beside those that were just claimed. Raises BrokerUnavailable."""
         with self._round_trip:
             asked_at = time.monotonic()
             try:
-                fetched = self._broker.claim_lanes(self.worker, lanes)
+                fetched = claim(self._broker, self.worker)
             except BrokerError:
                 self.mark_uncertain()
                 raise
