@@ -20,9 +20,7 @@ class Extension:
     """What an app brings. Each part is a dotted path: a process loads what it uses."""
 
     apply_async: str = ""  # (name of a task, options of Celery) -> options of using()
-    argument_kinds: str = (
-        ""  # a class of values that arguments of jobs may be: see add_kind() of core/jobs/serializer.py
-    )
+    argument_kinds: str = ""  # a class of values that arguments may be: see add_kind() of core/jobs/serializer.py
     at_start: str = ""  # (backend) -> None: before a worker or a scheduler starts
     broker_in_tests: str = ""  # (RTQ["TEST"]) -> Broker: what takes its place
     called_together: str = ""  # (runs, Config) -> the jobs of one call of a task with `batch`, and what became of each

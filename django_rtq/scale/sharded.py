@@ -7,12 +7,12 @@ from typing import Any
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob, Unreplicated
-from django_rtq.core.broker.redis.client import run_together
 from django_rtq.core.broker.redis.commands import raised
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.exceptions import BrokerError
+from django_rtq.scale.together import run_together
 
 
 class AllShardsBroker(Broker):

@@ -6,7 +6,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -80,7 +79,7 @@ class RedisClient:
 
     def __init__(self, pool: redis.ConnectionPool) -> None:
         self._pool = pool
-        self._connections = IdleConnections(pool)
+        self.connections = IdleConnections(pool)
 
     @property
     def in_settings(self) -> InSettings:
@@ -90,7 +89,7 @@ class RedisClient:
     @property
     def connections_lost(self) -> int:
         """Another number after each connection that ended. Only compare it with a former value."""
-        return self._connections.connections_lost
+        return self.connections.connections_lost
 
     def execute_each(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
         """The replies, in order; a command that was refused has its BrokerError in its place.
@@ -109,7 +108,7 @@ class RedisClient:
             replies = self._exchange(commands)
         for reply in replies:
             if isinstance(reply, redis_exceptions.RedisError):
-                return self._mended(commands, replies)
+                return self.mended(commands, replies)
         return replies
 
     def execute_one(self, command: Command, *, resend: bool = False) -> Any:
@@ -132,16 +131,13 @@ class RedisClient:
         except StopIteration as end:
             return cast(T, end.value)
 
-    def begin(self, commands: Sequence[Command]) -> Sent:
-        """Send commands that may run twice, without waiting for the replies: see run_together()."""
-        return Sent(self, self._connections, commands)
-
     def close(self) -> None:
         """Close all connections. The client may be used again."""
-        self._connections.close()
+        self.connections.close()
 
-    def _mended(self, commands: Sequence[Command], replies: list[Any]) -> list[Any]:
-        return translated(self._send_all(mended(commands, replies, self._pool)), self._connections)
+    def mended(self, commands: Sequence[Command], replies: list[Any]) -> list[Any]:
+        """The replies after what was not executed was sent again, with errors as BrokerError."""
+        return translated(self._send_all(mended(commands, replies, self._pool)), self.connections)
 
     def _send_all(self, steps: Mending) -> list[Any]:
         try:
@@ -159,7 +155,7 @@ class RedisClient:
         self, commands: Sequence[Command], *, is_checked: bool = True, needs_first: bool = False
     ) -> list[Any]:
         try:
-            connection = self._connections.take(is_checked=is_checked)
+            connection = self.connections.take(is_checked=is_checked)
         except redis_exceptions.RedisError as error:
             raise connect_error(self._pool, error) from error
         try:
@@ -167,88 +163,23 @@ class RedisClient:
                 exchange(connection, commands, needs_first=True) if needs_first else exchange(connection, commands)
             )
         except (redis_exceptions.RedisError, OSError) as error:
-            raise self._lost(connection, error) from error
+            raise self.lost(connection, error) from error
         except BaseException:
             # A reply may be on its way: it must not be taken for the reply to another command.
-            self._connections.drop(connection)
+            self.connections.drop(connection)
             raise
         if len(replies) < len(commands):  # the others may block
-            self._connections.drop(connection)
+            self.connections.drop(connection)
         else:
-            self._connections.give_back(connection)
+            self.connections.give_back(connection)
         return replies
 
-    def _lost(self, connection: Any, error: Exception) -> BrokerError:
+    def lost(self, connection: Any, error: Exception) -> BrokerError:
         """What to raise when there is no reply: the connection cannot be used any more."""
         note_loss(connection)
-        self._connections.drop(connection)
-        self._connections.close_idle()  # they are as old: another try needs a new one
+        self.connections.drop(connection)
+        self.connections.close_idle()  # they are as old: another try needs a new one
         return translate_error(error, connection, self.in_settings)
-
-
-class Sent:
-    """Commands that are under way to Redis. For one thread, which calls replies() or give_up()."""
-
-    def __init__(self, client: RedisClient, connections: IdleConnections, commands: Sequence[Command]) -> None:
-        self._client, self._connections, self._commands = client, connections, commands
-        self._connection: Any = None  # None: they are sent with the question for the replies
-        if not command_hooks:  # a span is about one exchange
-            with suppress(redis_exceptions.RedisError, OSError):
-                self._connection = connections.take(is_checked=False)
-                send(self._connection, commands)
-
-    def replies(self) -> list[Any]:
-        """As from execute_each(), with the same errors."""
-        if self._connection is None:
-            return self._client.execute_each(self._commands, resend=True)
-        try:
-            replies = _read(self._connection, self._commands, needs_first=False)
-        except (redis_exceptions.RedisError, OSError) as error:
-            unavailable = self._client._lost(self._connection, error)
-            self._connection = None
-            if not isinstance(unavailable, BrokerUnavailable) or not unavailable.is_connection_lost:
-                raise unavailable from error
-            return self._client.execute_each(self._commands)
-        self._connections.give_back(self._connection)
-        self._connection = None
-        if any(isinstance(reply, redis_exceptions.RedisError) for reply in replies):
-            return self._client._mended(self._commands, replies)
-        return replies
-
-    def give_up(self) -> None:
-        """Nobody asks for the replies."""
-        if self._connection is not None:
-            self._connections.drop(self._connection)
-            self._connection = None
-
-
-def run_together(operations: Sequence[tuple[RedisClient, Steps[T]]]) -> list[T | BrokerError]:
-    """Run operations on several servers: in each round all packets are sent before a reply is read.
-
-    Returns what each of them returns, or its BrokerError.
-    """
-    ends: dict[int, T | BrokerError] = {}
-    replies: dict[int, list[Any]] = {}
-    while len(ends) < len(operations):
-        sent: dict[int, Sent] = {}
-        try:
-            for number, (client, steps) in enumerate(operations):
-                if number not in ends:
-                    try:
-                        sent[number] = client.begin(steps.send(replies[number]) if number in replies else next(steps))
-                    except StopIteration as end:
-                        ends[number] = end.value
-                    except BrokerError as error:
-                        ends[number] = error
-            for number, packet in sent.items():
-                try:
-                    replies[number] = packet.replies()
-                except BrokerError as error:
-                    ends[number] = error
-        finally:
-            for packet in sent.values():
-                packet.give_up()
-    return [ends[number] for number in range(len(operations))]
 
 
 class BlockingClient(RedisClient):
@@ -256,7 +187,7 @@ class BlockingClient(RedisClient):
 
     def __init__(self, pool: redis.ConnectionPool) -> None:
         super().__init__(pool)
-        self._connections = FewIdleConnections(pool)
+        self.connections = FewIdleConnections(pool)
 
     def execute_blocking(self, first: Command, *others: Command) -> list[Any]:
         """The replies to commands of which all but the first may block, in one round trip. All may run twice.
@@ -273,10 +204,10 @@ class BlockingClient(RedisClient):
             self._send_all(mended([first], replies[:1], self._pool))
             replies = self._exchange(commands, needs_first=True)
         if isinstance(replies[0], redis_exceptions.RedisError):
-            raise translated(replies[:1], self._connections)[0]
+            raise translated(replies[:1], self.connections)[0]
         if any(has_moved(self._pool, reply) for reply in replies):  # those that block may not wait for their time again
-            return translated(replies, self._connections)
-        return self._mended(commands, replies)
+            return translated(replies, self.connections)
+        return self.mended(commands, replies)
 
 
 def mended(commands: Sequence[Command], replies: list[Any], pool: redis.ConnectionPool) -> Mending:
@@ -348,10 +279,10 @@ def exchange(connection: Any, commands: Sequence[Command], *, needs_first: bool 
 
 def _exchange(connection: Any, commands: Sequence[Command], needs_first: bool) -> list[Any]:
     send(connection, commands)
-    return _read(connection, commands, needs_first=needs_first)
+    return read_replies(connection, commands, needs_first=needs_first)
 
 
-def _read(connection: Any, commands: Sequence[Command], *, needs_first: bool) -> list[Any]:
+def read_replies(connection: Any, commands: Sequence[Command], *, needs_first: bool) -> list[Any]:
     replies: list[Any] = []
     for _ in commands:
         try:

@@ -172,7 +172,7 @@ def test_all_raises_the_first_error_and_one_its_own(redis, broker):
 
 
 def test_nobody_there_is_unavailable(redis, broker, monkeypatch):
-    monkeypatch.setitem(broker.redis._connections.pool.connection_kwargs, "port", 1)
+    monkeypatch.setitem(broker.redis.connections.pool.connection_kwargs, "port", 1)
 
     with pytest.raises(BrokerUnavailable):
         renew(broker, [QUEUE], [])
@@ -199,7 +199,7 @@ def test_what_may_be_sent_twice_is_sent_once_more(redis, broker, moment, done):
 
 
 def test_what_was_not_answered_in_time_is_not_sent_again(redis, broker, monkeypatch):
-    monkeypatch.setitem(broker.redis._connections.pool.connection_kwargs, "socket_timeout", 0.05)
+    monkeypatch.setitem(broker.redis.connections.pool.connection_kwargs, "socket_timeout", 0.05)
     redis.stay_silent_once(around=b"INCR")
 
     with pytest.raises(BrokerUnavailable, match="in time"):
@@ -210,7 +210,7 @@ def test_what_was_not_answered_in_time_is_not_sent_again(redis, broker, monkeypa
 
 def test_a_late_reply_is_not_taken_for_the_answer_to_another_question(redis, broker, monkeypatch):
     with monkeypatch.context() as impatient:
-        impatient.setitem(broker.redis._connections.pool.connection_kwargs, "socket_timeout", 0.05)
+        impatient.setitem(broker.redis.connections.pool.connection_kwargs, "socket_timeout", 0.05)
         with pytest.raises(BrokerUnavailable, match="in time"):
             broker.redis.execute_one(("BLPOP", "rtq:nothing", 0.1))
     time.sleep(0.2)  # the late reply has come, if its connection is still open
@@ -224,7 +224,7 @@ class Interrupted(BaseException):
 
 def test_the_reply_to_an_interrupted_question_is_not_taken_for_the_answer_to_another(redis, broker, monkeypatch):
     broker.redis.execute_one(COUNT)
-    (connection,) = broker.redis._connections._idle
+    (connection,) = broker.redis.connections._idle
 
     def interrupt():
         raise Interrupted
@@ -245,7 +245,7 @@ def test_a_connection_that_was_lost_shows_although_the_command_succeeds(redis, b
     broker.redis.execute_one(COUNT, resend=resend)
     assert broker.redis.connections_lost == before
     redis.client_kill_filter(_type="normal", skipme=True)
-    wait_until(lambda: not any(map(_is_open, broker.redis._connections._idle)))
+    wait_until(lambda: not any(map(_is_open, broker.redis.connections._idle)))
 
     assert broker.redis.execute_one(COUNT, resend=resend) == 3
     assert broker.redis.connections_lost != before
@@ -261,8 +261,8 @@ def test_a_connection_that_was_cut_while_idle_costs_nothing(redis, broker):
 
 
 def test_nor_do_several_that_were_cut_for_what_may_be_sent_twice(redis, broker):
-    connections = [broker.redis._connections.take(is_checked=False) for _ in range(3)]
-    broker.redis._connections._idle.extend(connections)
+    connections = [broker.redis.connections.take(is_checked=False) for _ in range(3)]
+    broker.redis.connections._idle.extend(connections)
     redis.client_kill_filter(_type="normal", skipme=True)
 
     job = queued_job(broker)

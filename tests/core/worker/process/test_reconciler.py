@@ -158,7 +158,7 @@ def test_a_job_that_redis_brought_back_is_given_back_when_another_is_stale(redis
 def test_a_connection_that_was_cut_is_a_reason_to_compare(redis, broker, session, one_lost):
     assert held_by(redis, session) == sorted(run.job_id for run in one_lost)
     redis.client_kill_filter(_type="normal", skipme=True)
-    wait_until(lambda: not any(map(_is_open, broker.redis._connections._idle)))
+    wait_until(lambda: not any(map(_is_open, broker.redis.connections._idle)))
     assert not session.needs_reconcile
     session.fetch(1, idle=False)  # it is made anew without an error
     session.reconcile()
