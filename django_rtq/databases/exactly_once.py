@@ -21,7 +21,7 @@ from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import running
 from django_rtq.core.jobs.log_fields import about_current_job
-from django_rtq.core.migrating import advised
+from django_rtq.databases.migrating import advised
 from django_rtq.exceptions import Bury, InvalidTask, PayloadError
 
 logger = logging.getLogger("django_rtq")

@@ -24,8 +24,8 @@ from django_rtq.core.clocks import database_now
 from django_rtq.core.extension import required
 from django_rtq.core.jobs.job import made_ms
 from django_rtq.core.jobs.log_fields import about_jobs
-from django_rtq.core.migrating import with_advice
 from django_rtq.core.threads import Loop
+from django_rtq.databases.migrating import with_advice
 from django_rtq.databases.outbox import WORKFLOW_FORMAT, delete, outbox_rows, read_call, rows_of
 from django_rtq.exceptions import (
     BrokerError,

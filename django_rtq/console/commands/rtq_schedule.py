@@ -17,9 +17,9 @@ from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of, shard_of, shard_places
 from django_rtq.core.commands.command import Argument, Options, one_line
-from django_rtq.core.migrating import with_advice
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.validation import did_you_mean
+from django_rtq.databases.migrating import with_advice
 from django_rtq.exceptions import BrokerError
 from django_rtq.models import Schedule, sync_schedules
 
