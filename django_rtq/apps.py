@@ -1,26 +1,39 @@
 """The app configuration: imports the task modules of a project at startup."""
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from django.apps import AppConfig
 from django.core import checks as django_checks
-from django.utils.module_loading import autodiscover_modules
+from django.utils.module_loading import autodiscover_modules, import_string
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.core import logs
-from django_rtq.core.checks import (
-    check_commits,
-    check_databases,
-    check_email,
-    check_middleware,
-    check_schedules,
-    check_server,
-    check_settings,
-    check_tables,
-)
 from django_rtq.core.conf.config import has_celery_stand_in, task_modules, uses_task_backend
+
+_ALWAYS: dict[str, Any] = {}
+_IN_DEPLOY = {"deploy": True}
+CHECKS = {
+    "django_rtq.core.checks.check_settings": ("rtq", _ALWAYS),
+    "django_rtq.core.checks.check_server": ("rtq", _IN_DEPLOY),
+    "django_rtq.core.checks.check_databases": ("rtq", _IN_DEPLOY),
+    "django_rtq.core.checks.check_schedules": ("rtq", _ALWAYS),
+    "django_rtq.core.checks.check_middleware": ("rtq", _ALWAYS),
+    "django_rtq.core.checks.check_email": ("rtq", _ALWAYS),
+    "django_rtq.core.checks.check_commits": ("rtq", _IN_DEPLOY),
+    "django_rtq.databases.checks.check_tables": (django_checks.Tags.database, _ALWAYS),
+}
+
+
+def _when_run(path: str) -> Callable[..., Any]:
+    """A check that is imported when it runs: few processes do that."""
+
+    def check(**options: Any) -> Any:
+        return import_string(path)(**options)
+
+    return check
 
 
 class RTQConfig(AppConfig):
@@ -38,14 +51,8 @@ class RTQConfig(AppConfig):
     def ready(self) -> None:
         """Does not connect to Redis: `migrate` and `collectstatic` must work without it."""
         logs.connect_operator_events()
-        django_checks.register(check_settings, "rtq")
-        django_checks.register(check_server, "rtq", deploy=True)
-        django_checks.register(check_databases, "rtq", deploy=True)
-        django_checks.register(check_schedules, "rtq")
-        django_checks.register(check_middleware, "rtq")
-        django_checks.register(check_email, "rtq")
-        django_checks.register(check_commits, "rtq", deploy=True)
-        django_checks.register(check_tables, django_checks.Tags.database)
+        for path, (tag, options) in CHECKS.items():
+            django_checks.register(_when_run(path), tag, **options)
         if uses_task_backend():
             import_module("django_rtq.backend")  # for the tasks of django.tasks in modules that are not imported here
         autodiscover_modules(*task_modules())

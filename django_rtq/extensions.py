@@ -7,6 +7,7 @@ EXTENSIONS: list[Extension] = [
         exactly_once="django_rtq.databases.exactly_once.ExactlyOnce",
         outbox="django_rtq.databases.outbox_calls.OUTBOX",
         relay="django_rtq.databases.relay.OutboxRelay",
+        schedules="django_rtq.databases.schedule_rows.deletions_of_rows",
     ),
     Extension(apply_async="django_rtq.compat.celery_options.checked_options"),
     Extension(email_check="django_rtq.mail.check_settings"),

@@ -212,7 +212,7 @@ def sync_schedules(backend: str | None = None, *, is_dry_run: bool = False) -> i
 
     Each row goes to the Redis of its task; only those of one backend in TASKS, if it is given. A dry run only counts.
     """
-    from django_rtq.core.scheduler.registry import sync_rows
+    from django_rtq.databases.schedule_rows import sync_rows
 
     rows = Schedule.objects.using(router.db_for_write(Schedule))
     names = places() if backend is None else [place_of(backend)]

@@ -6,20 +6,18 @@ Every process of a project imports this module, and few run the checks: what onl
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.core.cache import caches
 from django.core.checks import ERROR, CheckMessage, Error, Warning
-from django.db import Error as DatabaseFailure
 from django.db import connections
 
 from django_rtq.core.broker.task_backends import connection_settings_of, places, shard_of, shard_places
 from django_rtq.core.conf.config import Config, get_config, is_ours, task_backends
 from django_rtq.core.extension import parts
 from django_rtq.core.tasks.registry import all_tasks
-from django_rtq.core.transactions.rules import named_database, outbox_database, written_database
+from django_rtq.core.transactions.rules import named_database, written_database
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
 
 if TYPE_CHECKING:
@@ -207,40 +205,6 @@ def check_commits(**kwargs: Any) -> list[CheckMessage]:
             )
         )
     return problems
-
-
-def check_tables(databases: Collection[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """rtq.W005: tables for the outbox or exactly_once are missing. For `check --database`."""
-    if sys.argv[1:2] == ["migrate"]:  # it checks before it does what we would ask for
-        return []
-    try:
-        needed = {outbox_database() or "", *(str(task.exactly_once) for task in all_tasks().values())}
-    except ConfigurationError:
-        return []  # reported as rtq.E001
-    problems: list[CheckMessage] = []
-    for alias in sorted(needed.intersection(databases or ())):
-        try:
-            is_missing = _has_unapplied(alias)
-        except DatabaseFailure:
-            continue  # it cannot be reached: migrate says so
-        if is_missing:
-            problems.append(
-                Warning(
-                    f"Migrations of django_rtq were not applied to the database {alias!r}, which "
-                    'RTQ["OUTBOX"] or a task with exactly_once uses: its jobs fail until they are.',
-                    hint=f"Run: manage.py migrate django_rtq --database {alias}",
-                    id="rtq.W005",
-                )
-            )
-    return problems
-
-
-def _has_unapplied(alias: str) -> bool:
-    from django.db.migrations.executor import MigrationExecutor
-
-    executor = MigrationExecutor(connections[alias])
-    leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == "django_rtq"]
-    return bool(executor.migration_plan(leaves))
 
 
 def _connects_anew(settings: Mapping[str, Any]) -> bool:

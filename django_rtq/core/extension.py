@@ -44,6 +44,7 @@ class Extension:
     router: str = ""  # Router of core/broker/task_backends.py: where jobs go, with RTQ["SHARDS"]
     run_part: str = ""  # () -> RunPart of core/worker/process/run.py
     send_event: str = ""  # (Broker, id, queue, event, value, token) -> Steps[str]: gives a job an event
+    schedules: str = ""  # () -> list[ScheduledTask]: that the app declares itself
     sentinels: str = ""  # (ConnectionSettings, SentinelConnectionPool) -> ConnectionSettings
     servers: str = ""  # (RTQ["REDIS"], RTQ["DB"], RTQ["PREFIX"]) -> ConnectionSettings: of a master that moves
     #: Adds commands behind the calls that settle jobs: (Broker, settlements by queue, calls, commands) -> None, or what

@@ -1,7 +1,5 @@
 """`manage.py check` reports settings that cannot work; with --deploy it asks the Redis server too."""
 
-import sys
-
 import pytest
 from django.core.checks import ERROR, WARNING, run_checks
 from django.core.management import call_command
@@ -10,8 +8,7 @@ from django.db import connections
 from django.test import override_settings
 
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.checks import check_commits, check_databases, check_server, check_settings, check_tables
-from django_rtq.core.tasks import registry
+from django_rtq.core.checks import check_commits, check_databases, check_server, check_settings
 from tests.support.redis_server import UNREACHABLE
 
 
@@ -213,31 +210,3 @@ def test_a_project_without_databases_gets_no_warning_about_commits(monkeypatch):
     monkeypatch.setattr(connections, "settings", {"default": {"ENGINE": "django.db.backends.dummy"}})
     with override_settings(RTQ={"REDIS": UNREACHABLE}, TASKS={}):
         assert check_commits() == []
-
-
-# -- tables
-
-
-def test_missing_tables_are_a_warning(database):
-    with override_settings(RTQ={"REDIS": UNREACHABLE, "OUTBOX": True}):
-        assert check_tables(databases=["default"]) == []
-        database.query("DELETE FROM django_migrations WHERE app = 'django_rtq'")
-        (message,) = check_tables(databases=["default"])
-        assert check_tables() == check_tables(databases=[]) == []
-
-    assert (message.level, message.id) == (WARNING, "rtq.W005")
-    assert message.hint == "Run: manage.py migrate django_rtq --database default"
-
-
-def test_migrate_is_not_told_to_migrate(database, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["manage.py", "migrate"])
-    with override_settings(RTQ={"REDIS": UNREACHABLE, "OUTBOX": True}):
-        database.query("DELETE FROM django_migrations WHERE app = 'django_rtq'")
-        assert check_tables(databases=["default"]) == []
-
-
-def test_tables_that_nothing_needs_are_not_looked_for(database, monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
-    database.query("DELETE FROM django_migrations WHERE app = 'django_rtq'")
-    with override_settings(RTQ={"REDIS": UNREACHABLE}):
-        assert check_tables(databases=["default"]) == []

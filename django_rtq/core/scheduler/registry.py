@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from django_rtq.core import signals
-from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import is_refusal, queue_full
-from django_rtq.core.broker.task_backends import is_in, place_of, places, router, shard_numbers, shard_of, shard_place
-from django_rtq.core.conf.config import Config, get_config, task_backends
+from django_rtq.core.broker.task_backends import place_of, router, shard_numbers, shard_of, shard_place
+from django_rtq.core.conf.config import Config, task_backends
+from django_rtq.core.extension import parts
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import with_shard
 from django_rtq.core.schedules import Schedule, cron, every, schedule_from_settings
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.calls import check_call, new_job
 from django_rtq.core.tasks.enqueuing import Arguments, new_unique_job
-from django_rtq.core.tasks.task import Task, on_backend, send_through_middleware, uses_middleware
+from django_rtq.core.tasks.task import Task, send_through_middleware, uses_middleware
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 
 if TYPE_CHECKING:
@@ -164,37 +164,13 @@ def _is_known(backend: str) -> bool:
 def declared_schedules(config: Config) -> list[ScheduledTask]:
     """The schedules of the code and of RTQ["SCHEDULES"], by name. Raises ConfigurationError."""
     entries = [ScheduledTask(task=task, schedule=s) for task in registry.all_tasks().values() for s in task.schedule]
-    entries += _deletions_of_rows()
+    entries += [entry for declare in parts("schedules") for entry in declare()]
     entries += [_schedule_from_settings(name, options) for name, options in config.schedules.items()]
     entries.sort(key=lambda entry: entry.name)
     for entry, following in pairwise(entries):
         if entry.name == following.name:
             raise ConfigurationError(f"Two schedules have the name {entry.name!r}. Rename one of them: name=…")
     return entries
-
-
-def _deletions_of_rows() -> list[ScheduledTask]:
-    """Schedules that delete old rows of tasks with exactly_once, in the queues of these tasks: they have workers."""
-    tasks = [task for task in registry.all_tasks().values() if task.exactly_once]
-    deletions = {
-        (place, task.queue, task.exactly_once) for task in tasks for place in places() if is_in(task.backend, place)
-    }
-    return [
-        ScheduledTask(
-            task=on_backend(_deletion().using(queue_name=queue), place),
-            schedule=every(
-                hours=1,
-                name=f"django_rtq: delete committed jobs, {queue}, {database}{place and f', {place}'}",
-                args=[database],
-                overlap="skip",
-            ),
-        )
-        for place, queue, database in deletions
-    ]
-
-
-def _deletion() -> Task[Any, Any]:
-    return registry.get_task("django_rtq.internal_tasks.delete_committed_jobs")
 
 
 def _schedule_from_settings(name: str, options: Mapping[str, Any]) -> ScheduledTask:
@@ -205,54 +181,3 @@ def _schedule_from_settings(name: str, options: Mapping[str, Any]) -> ScheduledT
     except (TaskNotFound, InvalidTask, TypeError) as error:
         raise ConfigurationError(f'RTQ["SCHEDULES"][{name!r}]: {error}') from error
     return ScheduledTask(task=task, schedule=schedule, source="settings")
-
-
-Rows = Mapping[str, Mapping[str, Any]]
-
-MAX_ROUNDS = 10  # a process that changes rows faster than that also syncs them
-
-
-def sync_rows(read: Callable[[], Rows], place: str = "", *, is_dry_run: bool = False) -> int:
-    """Make a Redis hold these rows of the database and no others, but for those whose tasks have another Redis.
-
-    The database is the source of truth, and schedulers read the copy (D34). If two processes do this at the same time,
-    the last one to write also sees what the other one stored.
-
-    Returns the number of changes. Raises BrokerError. `read` is called again after each change, until it returns what
-    Redis holds. A dry run only counts.
-    """
-    store, changed = get_broker(place).schedules, 0
-    for _ in range(MAX_ROUNDS):
-        stored = store.read().rows
-        wanted = {name: row for name, row in read().items() if _belongs(name, row, place)}
-        changes: dict[str, Mapping[str, Any] | None] = {name: None for name in stored.keys() - wanted.keys()}
-        changes |= {name: row for name, row in wanted.items() if stored.get(name) != row}
-        changed += len(changes)
-        if not changes or is_dry_run:
-            break
-        store.update(changes, wake=_queues_of(changes.items()))
-    return changed
-
-
-def _belongs(name: str, row: Mapping[str, Any], place: str) -> bool:
-    """Internal tasks are not stored: schedulers of an older version would run them."""
-    task = registry.known_task(str(row.get("task")))
-    if registry.is_internal(str(row.get("task"))):
-        return False
-    if task is None or get_config().shards is None:
-        return is_in("" if task is None else task.backend, place)
-    try:
-        return schedule_from_row(name, row).place == place
-    except (TaskNotFound, InvalidTask, TypeError, ValueError):
-        return place == ""  # it is shown as broken
-
-
-def _queues_of(rows: Iterable[tuple[str, Mapping[str, Any] | None]]) -> set[str]:
-    """The queues whose schedulers have to be woken. A deleted schedule is noticed when it is due."""
-    queues = set()
-    for name, row in rows:
-        try:
-            queues |= {schedule_from_row(name, row).task.queue} if row else set()
-        except (TaskNotFound, InvalidTask, TypeError, ValueError):
-            continue  # a task of a newer version of the project: its schedulers get the change with the next heartbeat
-    return queues

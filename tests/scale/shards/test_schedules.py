@@ -9,10 +9,11 @@ from django_rtq.core.broker.brokers import close_brokers, get_broker, open_broke
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import shard_in
-from django_rtq.core.scheduler.registry import schedules_in, sync_rows
+from django_rtq.core.scheduler.registry import schedules_in
 from django_rtq.core.tasks import registry
 from django_rtq.databases.outbox import outbox_rows
 from django_rtq.databases.relay import relay
+from django_rtq.databases.schedule_rows import sync_rows
 from django_rtq.scale.placement import shard_for, shard_of_queue
 from tests.app import tasks
 from tests.scale.shards.conftest import client_of, waiting
