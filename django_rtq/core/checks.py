@@ -1,6 +1,6 @@
 """All system checks: settings and schedules; with --deploy also the Redis server and the databases.
 
-Every process of a project imports this module, and few run the checks: what only one of them needs is imported there.
+What brings redis-py along is imported where it is needed: most checks need no server.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from django.db import connections
 from django_rtq.core.broker.task_backends import connection_settings_of, places, shard_of, shard_places
 from django_rtq.core.conf.config import Config, get_config, is_ours, task_backends
 from django_rtq.core.extension import parts
+from django_rtq.core.middleware import check as check_chain
+from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.core.transactions.rules import named_database, written_database
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
@@ -75,8 +77,6 @@ def _shared_with_caches(places: Sequence[ConnectionSettings]) -> Iterator[tuple[
 
 def check_schedules(**kwargs: Any) -> list[CheckMessage]:
     """rtq.E002: a schedule in the code or in RTQ["SCHEDULES"] is invalid."""
-    from django_rtq.core.scheduler.registry import declared_schedules
-
     try:
         config = get_config()
     except ConfigurationError:
@@ -90,8 +90,6 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
 
 def check_middleware(**kwargs: Any) -> list[CheckMessage]:
     """rtq.E007: an entry of RTQ["MIDDLEWARE"] cannot be used."""
-    from django_rtq.core.middleware import check as check_chain
-
     try:
         config = get_config()
     except ConfigurationError:
