@@ -137,8 +137,10 @@ def __getattr__(name: str) -> Any:
         from django_rtq.core.jobs.details import JobDetails
 
         return JobDetails
-    from django_rtq.core.other_queues import IMPORTED
+    from django_rtq.core.extension import parts
 
-    if cure := IMPORTED.get(name):  # an AttributeError would lose its text in `from django_rtq import …`
+    if cure := next(
+        (tell(name) for tell in parts("import_cure")), None
+    ):  # an AttributeError would lose its text in `from django_rtq import …`
         raise ImportError(f"django_rtq has no {name}. {cure}", name=__name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

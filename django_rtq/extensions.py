@@ -9,7 +9,12 @@ EXTENSIONS: list[Extension] = [
         relay="django_rtq.databases.relay.OutboxRelay",
         schedules="django_rtq.databases.schedule_rows.deletions_of_rows",
     ),
-    Extension(apply_async="django_rtq.compat.celery_options.checked_options"),
+    Extension(  # compat
+        apply_async="django_rtq.compat.celery_options.checked_options",
+        import_cure="django_rtq.compat.other_queues.import_cure",
+        no_attribute="django_rtq.compat.other_queues.no_attribute",
+        option_cure="django_rtq.compat.other_queues.option_cure",
+    ),
     Extension(email_check="django_rtq.mail.check_settings"),
     Extension(broker_in_tests="django_rtq.testing.suite.find_broker"),
     Extension(  # limits

@@ -16,6 +16,7 @@ from django.dispatch import receiver
 
 from django_rtq.backend.compat import BaseTaskBackend, DjangoTask, django_task, normalize_json, task_backends
 from django_rtq.core.broker.task_backends import backends_in, is_in
+from django_rtq.core.extension import no_attribute
 from django_rtq.core.schedules import Schedule
 from django_rtq.core.tasks.enqueuing import Arguments, EnqueueMethods, Handles
 from django_rtq.core.tasks.task import Task
@@ -78,7 +79,7 @@ class RTQTask(EnqueueMethods[P, R_co], DjangoTask):
     def __new__(cls, **options: Any) -> RTQTask[P, R_co]:
         """Raises TypeError for an option that it does not have, with what to write instead."""
         if unknown := options.keys() - cls.__dataclass_fields__:
-            from django_rtq.core.other_queues import option_cure
+            from django_rtq.compat.other_queues import option_cure
 
             name = min(unknown)
             cure = option_cure(name, cls.__dataclass_fields__.keys())
@@ -88,8 +89,6 @@ class RTQTask(EnqueueMethods[P, R_co], DjangoTask):
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __getattr__(self, name: str) -> Any:
-            from django_rtq.core.other_queues import no_attribute
-
             raise no_attribute(self, self._path, name)
 
     def __post_init__(self) -> None:

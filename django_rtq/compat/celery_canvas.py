@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_rtq.compat.celery_options import NAMES, using_options
+from django_rtq.compat.other_queues import INSTEAD
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import JobState
-from django_rtq.core.other_queues import INSTEAD
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.decorator import task as rtq_task
 from django_rtq.exceptions import InvalidTask, JobFailed, JobNotFound, WorkflowFailed, WorkflowNotFound

@@ -34,10 +34,13 @@ class Extension:
     forgetting: str = ""  # of a scheduler: (Broker, queues) -> Callable[[], bool]; False: there is more to do
     gatherer: str = ""  # (WorkerSession, Config) -> what puts the jobs together that one call gets
     incident_watcher: str = ""  # (Broker) -> Loop: of a scheduler, if a receiver is connected
+    import_cure: str = ""  # (name) -> what to import from django_rtq instead of it; "": it is not known
     inspector: str = ""  # (place) -> Inspector: finds and requeues jobs
     job_logs: str = ""  # (Config, send) -> JobLogs of core/worker/process/session.py
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
     member_cancelled: str = ""  # (Broker, queue, id) -> None: a job of a workflow was cancelled
+    no_attribute: str = ""  # (owner, its name, attribute) -> AttributeError, with what to write instead
+    option_cure: str = ""  # (option, those that are taken, using=, task=) -> what to write instead of it
     outbox: str = ""  # Outbox of core/transactions/on_commit.py
     read_limit: str = ""  # (name, value) -> the value of a limit in RTQ["QUEUES"]; raises ValueError
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
@@ -68,3 +71,11 @@ def required(name: str) -> Any:
     for brought in parts(name):
         return brought
     raise ConfigurationError(f"No app in django_rtq/extensions.py brings the part {name!r}, which this needs.")
+
+
+def no_attribute(owner: object, path: str, name: str) -> AttributeError:
+    """The error about an attribute that an object of users does not have."""
+    for tell in parts("no_attribute"):
+        error: AttributeError = tell(owner, path, name)
+        return error
+    return AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
+from django_rtq.core.extension import no_attribute
 from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.exceptions import JobFailed, ResultTimeout, WrongState
 
@@ -176,9 +177,7 @@ class JobHandle(Generic[T_co]):
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __getattr__(self, name: str) -> Any:
-            from django_rtq.core.other_queues import OF_HANDLES, no_attribute
-
-            raise no_attribute(self, "JobHandle", name, OF_HANDLES)
+            raise no_attribute(self, "JobHandle", name)
 
         def __await__(self) -> Any:
             raise TypeError(

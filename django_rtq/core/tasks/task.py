@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.core.conf.option import FLAG, Unfit, accepts, number, one_of, option, options_of, seconds
-from django_rtq.core.extension import parts, required
+from django_rtq.core.extension import no_attribute, parts, required
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import JobContext
@@ -428,8 +428,6 @@ class Task(EnqueueMethods[P, R_co]):
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __getattr__(self, name: str) -> Any:
-            from django_rtq.core.other_queues import no_attribute
-
             raise no_attribute(self, self.name, name)
 
     def __repr__(self) -> str:
@@ -444,10 +442,9 @@ class Task(EnqueueMethods[P, R_co]):
 def check_names(owner: str, options: Mapping[str, Any], allowed: Set[str]) -> None:
     """Raises InvalidTask for an option that is not allowed there, with what to write instead."""
     if unknown := options.keys() - allowed:
-        from django_rtq.core.other_queues import option_cure
-
         name = min(unknown & (USING_NAMES | TASK_NAMES), default=min(unknown))
-        cure = option_cure(name, allowed, using=USING_NAMES, task=TASK_NAMES)
+        cures = (tell(name, allowed, using=USING_NAMES, task=TASK_NAMES) for tell in parts("option_cure"))
+        cure = next(cures, f"It takes: {', '.join(sorted(allowed))}.")
         raise InvalidTask(f"{owner} does not take {name!r}. {cure}")
 
 

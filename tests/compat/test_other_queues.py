@@ -9,10 +9,10 @@ import pytest
 
 import django_rtq
 from django_rtq import JobHandle, every, task
-from django_rtq.core import other_queues
+from django_rtq.compat import other_queues
 from django_rtq.core.tasks.task import OPTIONS
 from django_rtq.exceptions import InvalidTask
-from tests.support.apps import captured, needs
+from django_rtq.testing import captured
 
 
 @task
@@ -26,7 +26,6 @@ def refusal(call, **options):
     return str(caught.value)
 
 
-@needs("compat")
 @pytest.mark.parametrize(
     ("call", "options", "cure"),
     [
@@ -167,7 +166,6 @@ def test_the_table_names_nothing_that_there_is():
     assert not other_queues._RENAMED.keys() & other_queues.INSTEAD.keys()
 
 
-@needs("workflows")
 def test_what_the_table_tells_to_write_exists():
     texts = [*other_queues._RENAMED.values(), *other_queues.INSTEAD.values(), *other_queues._METHODS.values()]
     for text in texts:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Set
 
+from django_rtq.core.handle import JobHandle
 from django_rtq.core.validation import did_you_mean
 
 _AFTER_FAILURE = "a receiver of the signal job_buried"
@@ -181,9 +182,14 @@ def option_cure(name: str, takes: Set[str], *, using: Set[str] = frozenset(), ta
     return INSTEAD.get(name) or f"{did_you_mean(name, takes)} It takes: {', '.join(sorted(takes))}.".lstrip()
 
 
-def no_attribute(owner: object, path: str, name: str, cures: Mapping[str, str] = _METHODS) -> AttributeError:
-    """The error about an attribute that a task, or what `cures` is about, does not have."""
+def no_attribute(owner: object, path: str, name: str) -> AttributeError:
+    """The error about an attribute that a task, or a handle, does not have."""
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
-    if cure := cures.get(name):
+    if cure := (OF_HANDLES if isinstance(owner, JobHandle) else _METHODS).get(name):
         text = f"{path} has no {name}. {cure.format(task=path.rpartition('.')[2])}"
     return AttributeError(text, name=name, obj=owner)
+
+
+def import_cure(name: str) -> str:
+    """What to import instead of a name of another package; "": it is not known."""
+    return IMPORTED.get(name, "")
