@@ -5,5 +5,4 @@ local hold_paused = function() end
 local is_to_hold = function() end
 local lowest_held = function() return "inf" end
 local open_pauses = function(q) return redis.call("HEXISTS", q.paused, "queue") == 1 end
-local pause_of = function() return "" end
 local return_more = function() end

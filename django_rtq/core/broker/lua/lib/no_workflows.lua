@@ -1,6 +1,5 @@
 -- no_workflows: in the place of members and steps: no job is a member, remembers or waits.
 
-local end_wait = function() end
 local forget_steps = function() end
 local has_waited = function() end
 local note_members = function() end
