@@ -21,6 +21,7 @@ from django_rtq.core.jobs.context import current_job
 from django_rtq.core.tasks.registry import register
 from django_rtq.core.tasks.task import Task, on_backend
 from django_rtq.databases.exactly_once import STEP_MARK
+from django_rtq.databases.known_jobs import known_jobs
 
 if TYPE_CHECKING:
     from django_rtq.console.inspector.sweep import Sweep
@@ -84,7 +85,7 @@ def delete_committed_jobs(database: str) -> int:
     while jobs:
         ids = {row_id: row_id.partition(STEP_MARK)[0] for row_id in jobs}
         wanted = list(dict.fromkeys(ids.values()))
-        stored = set[str]().union(*(get_broker(place).maintenance.find_stored(wanted) for place in places()))
+        stored = set[str]().union(*(known_jobs(get_broker(place), wanted, with_ended=False) for place in places()))
         gone = [row_id for row_id in jobs if ids[row_id] not in stored]
         rows.filter(pk__in=gone).delete()
         rows.filter(pk__in=[row_id for row_id in jobs if ids[row_id] in stored]).update(committed_at=database_now())

@@ -18,13 +18,13 @@ from django.db import Error, connections, models, transaction
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import EnqueueCall, queue_full
-from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.task_backends import place_of
 from django_rtq.core.clocks import database_now
 from django_rtq.core.extension import required
 from django_rtq.core.jobs.job import made_ms
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop
+from django_rtq.databases.known_jobs import known_jobs
 from django_rtq.databases.migrating import with_advice
 from django_rtq.databases.outbox import WORKFLOW_FORMAT, delete, outbox_rows, read_call, rows_of
 from django_rtq.exceptions import (
@@ -155,19 +155,6 @@ def _without_ended(
     before_ms = time.time_ns() // 1_000_000 - RECENT_MS
     ended = known_jobs(broker, [row.job_id for row, _ in calls if made_ms(row.job_id) < before_ms])
     return [pair for pair in calls if pair[0].job_id not in ended], [row for row, _ in calls if row.job_id in ended]
-
-
-def known_jobs(broker: Broker, job_ids: Sequence[str]) -> set[str]:
-    """Those of these jobs that are live, dead letters, or have an outcome that is kept. A job may have been requeued in
-    another queue: it asks all."""
-    known: set[str] = set()
-    for keys in map(broker.keys.of, broker.maintenance.queue_names()):
-        for key in (keys.jobs, keys.results):
-            missing = [job_id for job_id in job_ids if job_id not in known]
-            commands: list[Command] = [("HEXISTS", key, job_id) for job_id in missing]
-            replies = broker.redis.execute(commands, resend=True) if commands else []
-            known.update(job_id for job_id, reply in zip(missing, replies, strict=True) if reply)
-    return known
 
 
 def _send(broker: Broker, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:

@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq import task
 from django_rtq.core.tasks import registry
-from django_rtq.databases.relay import known_jobs
+from django_rtq.databases.known_jobs import known_jobs
 from tests.console.admin.conftest import MAIL, body, text, url_of
 from tests.support.jobs import ERROR, QUEUE, claimed_job, dead_job, queued_job, settle
 
