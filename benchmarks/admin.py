@@ -90,8 +90,9 @@ def _ms(query: Callable[[], Any]) -> float:
 
 def _fill(env: Environment, jobs: int) -> None:
     from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.worker_broker import for_workers
 
-    broker = get_broker()
+    broker = for_workers(get_broker())
     for number in range(QUEUES - 2):
         broker.enqueue(f"queue-{number}", [_job(n) for n in range(100)])
     numbers = range(jobs)
@@ -139,9 +140,10 @@ def _task_counters(task: str) -> dict[str, int]:
 def _sign_workers_on() -> None:
     """Eight processes of one host, with two jobs each."""
     from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.worker_broker import for_workers
     from django_rtq.core.broker.worker_info import worker_info_commands
 
-    broker = get_broker()
+    broker = for_workers(get_broker())
     for number in range(8):
         name, queue = f"bench:{number + 1}:benchmark", f"queue-{number}"
         info = {"host": "bench", "pid": number + 1, "queues": queue, "slots": 2, "supervisor": 1}
@@ -153,9 +155,10 @@ def _sign_workers_on() -> None:
 def _bury(jobs: int) -> None:
     from django_rtq.core.broker.brokers import get_broker
     from django_rtq.core.broker.settlement import Report, Settlement
+    from django_rtq.core.broker.worker_broker import for_workers
     from django_rtq.core.jobs import serializer
 
-    broker = get_broker()
+    broker = for_workers(get_broker())
     broker.sign_on([DEAD_QUEUE], WORKER)
     for start in range(0, jobs, 500):
         broker.enqueue(DEAD_QUEUE, [_job(n, "fail" if n % 3 else "noop") for n in range(start, start + 500)])

@@ -57,14 +57,14 @@ def main() -> None:
 @contextmanager
 def servers() -> Iterator[list[tuple[Any, Any]]]:
     """A server and the master of a Cluster, each with its broker."""
-    from django_rtq.core.broker.broker import Broker
+    from django_rtq.core.broker.worker_broker import WorkerBroker
     from django_rtq.core.conf.config import Config
     from testproject.redis_server import PrivateRedis
     from tests.support.redis_cluster import PrivateCluster
 
     with PrivateRedis() as server, PrivateCluster(masters=1) as cluster:
         sources = (server, server.url), (cluster.servers[0], {"cluster": cluster.addresses})
-        found = [(each, Broker(Config(redis=source, socket_timeout=60.0))) for each, source in sources]
+        found = [(each, WorkerBroker(Config(redis=source, socket_timeout=60.0))) for each, source in sources]
         yield found
         for _, broker in found:
             broker.close()

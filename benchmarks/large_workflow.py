@@ -222,8 +222,9 @@ def _end(queue: str, jobs: int, verb: str = "ack") -> None:
     """Claim so many jobs, or all that there are, and end them as a worker does."""
     from django_rtq.core.broker.brokers import get_broker
     from django_rtq.core.broker.settlement import Report, Settlement
+    from django_rtq.core.broker.worker_broker import for_workers
 
-    broker = get_broker()
+    broker = for_workers(get_broker())
     broker.sign_on([queue], WORKER)
     text = b'{"result": %d}' % NUMBER if verb == "ack" else FAILURE
     while jobs > 0 and (claimed := broker.claim(WORKER, [queue], min(jobs, AT_ONCE)).claimed):
@@ -251,10 +252,11 @@ def _add_steps(queue: str, steps: int) -> None:
     """Let a job add steps of 500 jobs each to its workflow."""
     from benchmarks.jobs import noop
     from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.worker_broker import for_workers
     from django_rtq.workflows.builder import AddedSteps
     from django_rtq.workflows.steps.store import Holder
 
-    broker = get_broker()
+    broker = for_workers(get_broker())
     broker.sign_on([queue], WORKER)
     (claimed,) = broker.claim(WORKER, [queue], 1).claimed
     holder = Holder(queue, claimed.ids[0].decode(), WORKER, claimed.now_ms)

@@ -21,9 +21,10 @@ BODY = '{"task":"benchmarks.jobs.noop","args":[7,42]}'
 def measure(env: Environment, readings: Readings, rounds: int) -> None:
     """All rounds, on queues that are filled once: one call to each queue in turn."""
     from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.worker_broker import for_workers
 
     env.clear()
-    broker = get_broker()
+    broker = for_workers(get_broker())
     sizes = _sizes(is_quick=env.is_quick)
     for queue, (jobs, clients) in sizes.items():
         _fill(queue, jobs, clients)
@@ -84,8 +85,9 @@ def _claim_and_ack(queue: str) -> float:
     """µs of the claim, without the acknowledgement."""
     from django_rtq.core.broker.brokers import get_broker
     from django_rtq.core.broker.settlement import Settlement
+    from django_rtq.core.broker.worker_broker import for_workers
 
-    broker = get_broker()
+    broker = for_workers(get_broker())
     started = time.perf_counter()
     (claimed,) = broker.claim(WORKER, [queue], 1).claimed
     spent = time.perf_counter() - started

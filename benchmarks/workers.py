@@ -43,16 +43,18 @@ def _processes(host: int) -> Infos:
 
 def _sign_on(queues: Sequence[str], supervisors: Sequence[Infos]) -> None:
     from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.worker_broker import for_workers
 
     get_broker().register_queues(queues)
     for worker in chain.from_iterable(supervisors):
-        get_broker().sign_on(queues, worker)
+        for_workers(get_broker()).sign_on(queues, worker)
 
 
 def _let_run(supervisors: Sequence[Infos]) -> list[str]:
     """Each process claims a job. Returns the ids."""
     from django_rtq.core.broker.brokers import get_broker
     from django_rtq.core.broker.messages import NewJob
+    from django_rtq.core.broker.worker_broker import for_workers
     from django_rtq.core.jobs.job import new_job_id
 
     workers = list(chain.from_iterable(supervisors))
@@ -60,15 +62,16 @@ def _let_run(supervisors: Sequence[Infos]) -> list[str]:
     for start in range(0, len(jobs), AT_ONCE):
         get_broker().enqueue(QUEUE, jobs[start : start + AT_ONCE])
     for worker in workers:
-        get_broker().claim(worker, [QUEUE], 1)
+        for_workers(get_broker()).claim(worker, [QUEUE], 1)
     return [job.id for job in jobs]
 
 
 def _wait_for_runners(env: Environment) -> None:
     """Until heartbeats have noted who runs each job."""
     from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.worker_broker import for_workers
 
-    broker = get_broker()
+    broker = for_workers(get_broker())
     for _ in range(1000):
         broker.redis.execute([broker.maintenance.repair_command(QUEUE, 0)])
         if env.redis.hget(broker.keys.of(QUEUE).runners, "") == b"ready":
@@ -110,11 +113,11 @@ def _heartbeats(env: Environment, queues: Sequence[str], supervisors: Sequence[I
 
     Every so often nobody has tended the queues lately, as it is when the supervisors send theirs over an interval.
     """
-    from django_rtq.core.broker.broker import TENDED_IN_A_LEASE
     from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.worker_broker import TENDED_IN_A_LEASE, for_workers
     from django_rtq.limits.store import SettingsKeeper
 
-    broker = get_broker()
+    broker = for_workers(get_broker())
     keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
     pause = round(len(supervisors) / (INTERVAL * TENDED_IN_A_LEASE))
     for infos in supervisors:  # to sign on took longer than leases last

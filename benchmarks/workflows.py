@@ -172,8 +172,9 @@ def _suspend(wait: Any) -> None:
     """Claim all jobs that wait, and let them go on in an hour."""
     from django_rtq.core.broker.brokers import get_broker
     from django_rtq.core.broker.settlement import Report, Settlement
+    from django_rtq.core.broker.worker_broker import for_workers
 
-    broker = get_broker()
+    broker = for_workers(get_broker())
     broker.sign_on(["default"], WORKER)
     while claimed := broker.claim(WORKER, ["default"], 500).claimed:
         settlement = Settlement()

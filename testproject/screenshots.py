@@ -97,8 +97,9 @@ def signed_in(url: str, scheme: str) -> Iterator[Page]:
 def write_counters() -> None:
     """Write the counters of one day: with waves, and a quarter of an hour of many failures."""
     from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.worker_broker import for_workers
 
-    broker = get_broker()
+    broker = for_workers(get_broker())
     this_minute = int(time.time()) // 60
     rng = random.Random(1)
     for queue, usual in (("mail", 230.0), ("orders", 60.0), ("reports", 14.0)):

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.one_job import JobAccess
+from django_rtq.core.broker.worker_broker import for_workers
 from hatch_build import compile_catalogs
 from testproject.mariadb_server import MariaDBUnavailable, PrivateMariaDB
 from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
@@ -171,7 +172,7 @@ def no_test_runner(monkeypatch):
 @pytest.fixture
 def broker(rtq_settings):
     """The broker of this process; its leases are short."""
-    broker = get_broker()
+    broker = for_workers(get_broker())
     yield broker
     broker.close()
 

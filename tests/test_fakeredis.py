@@ -23,6 +23,7 @@ from django.test import override_settings
 from django_rtq import JobState, task, workflow
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.workflows import workflow_store
 from tests.support.claims import take_all
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle
@@ -68,7 +69,7 @@ WAYS = {
 def broker(request):
     _servers.append(fakeredis.FakeServer())
     with override_settings(**WAYS[request.param]()):
-        broker = get_broker()
+        broker = for_workers(get_broker())
         broker.redis.execute_one(("FLUSHALL",))
         yield broker
         broker.close()

@@ -108,6 +108,7 @@ def _claims(env: Environment) -> dict[str, float]:
     with many blocked clients beside these."""
     from django_rtq.console.inspector.inspector import get_inspector
     from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.worker_broker import for_workers
 
     env.clear()
     clients = 20_000 if env.is_quick else 100_000
@@ -117,11 +118,11 @@ def _claims(env: Environment) -> dict[str, float]:
         for number in range(FREE):
             limits.set_client(queue, f"free-{number}", max_running=10)
         _fill(queue, "blocked", blocked, 10)
-        get_broker().sign_on([queue], WORKER)
-        while get_broker().claim(WORKER, [queue], 500).claimed:  # each blocks some
+        for_workers(get_broker()).sign_on([queue], WORKER)
+        while for_workers(get_broker()).claim(WORKER, [queue], 500).claimed:  # each blocks some
             pass
         _fill(queue, "free", FREE, JOBS_OF_FREE)
-    get_broker().sign_on(["plain"], WORKER)
+    for_workers(get_broker()).sign_on(["plain"], WORKER)
     _fill("plain", "free", FREE, JOBS_OF_FREE)
     costs: dict[str, list[float]] = {"plain": [], "free": [], "blocked": []}
     for _ in range(FREE * JOBS_OF_FREE // 2):
@@ -148,8 +149,9 @@ def _claim_and_ack(queue: str) -> float:
     """µs of the claim, without the acknowledgement."""
     from django_rtq.core.broker.brokers import get_broker
     from django_rtq.core.broker.settlement import Settlement
+    from django_rtq.core.broker.worker_broker import for_workers
 
-    broker = get_broker()
+    broker = for_workers(get_broker())
     started = time.perf_counter()
     claimed = broker.claim(WORKER, [queue], 1).claimed
     seconds = time.perf_counter() - started

@@ -53,7 +53,7 @@ class Extension:
     #: Adds commands behind the calls that settle jobs: (Broker, settlements by queue, calls, commands) -> None, or what
     #: takes all replies, and returns what follows: () -> whether jobs were enqueued.
     settling: str = ""
-    shards_broker: str = ""  # (Config, role, backend, find) -> Broker of producers, with RTQ["SHARDS"]
+    shards_broker: str = ""  # (Config, find, backend) -> Broker of producers, with RTQ["SHARDS"]
     stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
     supervisors: str = ""  # (places, what runs one, health file) -> exit code of rtq_worker for several places
     waiting_reason: str = ""  # (Broker, id, queue) -> Steps[tuple[JobDetails, str]]: why a job waits

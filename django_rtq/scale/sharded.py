@@ -21,10 +21,8 @@ class AllShardsBroker(Broker):
     A shard that does not answer raises after the others have got their jobs.
     """
 
-    def __init__(
-        self, config: Config, *, find: Callable[[str], Broker], role: str = "client", backend: str = ""
-    ) -> None:
-        super().__init__(config, role=role, backend=backend)
+    def __init__(self, config: Config, *, find: Callable[[str], Broker], backend: str = "") -> None:
+        super().__init__(config, backend=backend)
         self._find = find  # the broker of another place
 
     def by_shard(self, jobs: Sequence[NewJob]) -> list[tuple[Broker, list[int]]]:

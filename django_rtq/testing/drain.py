@@ -11,9 +11,10 @@ from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.keys import read_queue_names
-from django_rtq.core.broker.messages import Claimed
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.worker_broker import WorkerBroker, for_workers
+from django_rtq.core.broker.worker_messages import Claimed
 from django_rtq.core.jobs.job import held_since
 from django_rtq.core.jobs.record import Wait
 from django_rtq.core.tasks.options.kinds import Moment, moment_argument
@@ -93,7 +94,7 @@ def drain(
     With `raise_errors` it raises at the end what the last run of a job raised; if there are several, of the first one.
     Raises RuntimeError after 10,000 runs.
     """
-    drained = Drain(get_broker(), queues, UnlimitedRun if not time_limits else Run)
+    drained = Drain(for_workers(get_broker()), queues, UnlimitedRun if not time_limits else Run)
     drained.run(drained.ms_until(until))
     if raise_errors:
         last_runs = {run.id: run for run in drained.finished}
@@ -111,7 +112,7 @@ class Drain:
     room = MAX_BATCH - 1  # for other jobs in one call of a function
     _execute: Callable[[Run], Outcome] | None = None  # None: as a worker
 
-    def __init__(self, broker: Broker, queues: Sequence[str] | None, run_class: type[Run]) -> None:
+    def __init__(self, broker: WorkerBroker, queues: Sequence[str] | None, run_class: type[Run]) -> None:
         self._broker = broker
         self._given_queues = queues
         self._run_class = run_class
@@ -228,7 +229,7 @@ class _CallerRunner(Runner):
 
     def __init__(
         self,
-        broker: Broker,
+        broker: WorkerBroker,
         shared: SharedState,
         session: WorkerSession,
         ended: list[tuple[Run, Outcome]],

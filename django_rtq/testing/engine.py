@@ -8,6 +8,7 @@ from typing import Protocol
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Token
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError, WorkflowFailed
 from django_rtq.testing.private_redis import SHARED_FAKE, new_prefix, shared_fake_server
@@ -21,13 +22,13 @@ class Jobs(Protocol):
     name: str
 
     @property
-    def engine(self) -> Broker: ...
+    def engine(self) -> WorkerBroker: ...
     def on_workflow(self, flow: NewWorkflow) -> None: ...
     def on_cancelled(self, job_ids: Sequence[str]) -> None: ...
     def hold(self, holder: Holder) -> None: ...
 
 
-def open_engine(name: str) -> Broker:
+def open_engine(name: str) -> WorkerBroker:
     """An empty Redis for the block of that name. Raises ConfigurationError."""
     try:
         shared_fake_server()
@@ -36,7 +37,7 @@ def open_engine(name: str) -> Broker:
             f'Workflows and steps within {name} run in fakeredis, which is not installed: pip install "fakeredis[lua]".'
         ) from error
     config = replace(get_config(), redis=SHARED_FAKE, test_redis=SHARED_FAKE, db=None, wait_replicas=0)
-    return Broker(replace(config, prefix=new_prefix()))
+    return WorkerBroker(replace(config, prefix=new_prefix()))
 
 
 def use_queues(engine: Broker, names: Iterable[str]) -> None:

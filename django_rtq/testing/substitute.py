@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker, substitute_broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
@@ -42,7 +43,7 @@ class Substitute(Activation, Sequence[Item]):
 
     def __init__(self) -> None:
         self._entered: list[ExitStack] = []
-        self._engine: Broker | None = None
+        self._engine: WorkerBroker | None = None
 
     def __enter__(self) -> Self:
         self.begin()
@@ -64,7 +65,7 @@ class Substitute(Activation, Sequence[Item]):
         self.close_engine()
 
     @property
-    def engine(self) -> Broker:
+    def engine(self) -> WorkerBroker:
         """The Redis of workflows and steps. Raises ConfigurationError if fakeredis is not installed."""
         if self._engine is None:
             self._engine = open_engine(self.name)

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django_rtq import signals, task
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.core.worker.supervisor.scheduler_loops import scheduler_loops
 from django_rtq.databases import relay as relay_module
 from django_rtq.databases.outbox import outbox_lag
@@ -101,7 +102,7 @@ def test_a_job_that_has_run_is_not_doubled_when_its_id_is_forgotten(names, redis
         get_broker().enqueue(QUEUE, [job])
         assert claim(get_broker(), worker="w1") == [job.id]
         settle(get_broker(), "ack", job, worker="w1")
-        get_broker().sign_off([QUEUE], "w1")
+        for_workers(get_broker()).sign_off([QUEUE], "w1")
         assert redis.delete("{rtq:default}:finished")
     OutboxJob.objects.create(
         pk=job.id, queue=QUEUE, task="tests.app.tasks.note", job=json.dumps(job), due_at=timezone.now()

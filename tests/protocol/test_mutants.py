@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase
 
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from tests.protocol.model import players as players_module
 from tests.protocol.model.all_scenarios import SCENARIOS
 from tests.protocol.model.mutant_rules import mutants_of
@@ -115,7 +115,7 @@ def test_survivors_and_judged_functions_are_there():
 @pytest.mark.parametrize("name", SOON if IS_NIGHTLY else SOON[:3], ids=lambda name: name.partition(": ")[0])
 def test_random_verbs_find_it_out_as_well(redis, redis_server, name):
     (mutant,) = [mutant for mutant in (*QUOTED_MUTANTS, *ALL) if mutant.name == name]
-    broker = Broker(parallel_config(redis_server.url))
+    broker = WorkerBroker(parallel_config(redis_server.url))
     with mutated(mutant):
         redis.load_scripts()
         with pytest.raises(AssertionError):

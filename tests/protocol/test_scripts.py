@@ -367,13 +367,13 @@ import pathlib, sys, django
 from django.conf import settings
 settings.configure(INSTALLED_APPS=["django_rtq"], RTQ={"REDIS": "redis://localhost:1/0"})
 django.setup()
-from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.broker import scripts
 from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA
 from django_rtq.core.conf.config import get_config
-Broker(get_config())
+WorkerBroker(get_config())
 print(scripts._read.cache_info().currsize)
-Broker(get_config(), role="supervisor")
+WorkerBroker(get_config(), role="supervisor")
 print(len(SCRIPTS_BY_SHA))
 scripts._PACKAGE = pathlib.Path("a later version")
 scripts.LUA[:] = [scripts._PACKAGE]

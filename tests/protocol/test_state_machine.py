@@ -4,9 +4,9 @@ from unittest import mock
 
 import pytest
 
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA, LuaScript
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from tests.protocol.model.parallel_run import ParallelRun, parallel_config
 from tests.protocol.model.queue import Queue
 from tests.protocol.model.random_verbs import run_randomly
@@ -37,7 +37,7 @@ FORMER = {
 }
 
 
-class TwoVersions(Broker):
+class TwoVersions(WorkerBroker):
     """Some workers, and who reclaims their jobs, are of the former version."""
 
     def sign_on(self, queues, worker):
@@ -58,7 +58,7 @@ class TwoVersions(Broker):
 
 @pytest.fixture
 def broker(redis, redis_server):
-    broker = Broker(parallel_config(redis_server.url))
+    broker = WorkerBroker(parallel_config(redis_server.url))
     yield broker
     broker.close()
 
@@ -83,7 +83,7 @@ def test_so_they_are_in_a_queue_of_many_workers(redis, redis_server, monkeypatch
         shas = {script.sha: LuaScript(script.name, script.text) for script in former.values()}
     with changed(ALWAYS), mock.patch.dict(SCRIPTS_BY_SHA, shas):
         if version == "this_one":
-            broker = Broker(parallel_config(redis_server.url))
+            broker = WorkerBroker(parallel_config(redis_server.url))
         else:
             broker = TwoVersions(parallel_config(redis_server.url))
             broker.former = former

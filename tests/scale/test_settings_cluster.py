@@ -6,7 +6,7 @@ from redis.exceptions import MovedError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import SentinelManagedSSLConnection
 
-from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
 from django_rtq.scale import cluster as cluster_module
@@ -70,7 +70,7 @@ def test_what_is_wrong_is_said(source, db, message):
 
 
 def test_a_single_server_that_is_named_as_a_cluster_is_refused_with_the_cure(server):
-    broker = Broker(Config(redis={"cluster": [f"127.0.0.1:{server.port}"]}))
+    broker = WorkerBroker(Config(redis={"cluster": [f"127.0.0.1:{server.port}"]}))
 
     with pytest.raises(BrokerRefused, match=f'is a single server. Write "redis://127.0.0.1:{server.port}/0"'):
         broker.redis.execute_one(("PING",))
@@ -78,7 +78,7 @@ def test_a_single_server_that_is_named_as_a_cluster_is_refused_with_the_cure(ser
 
 
 def test_nodes_that_are_away_are_told_in_a_sentence():
-    broker = Broker(Config(redis={"cluster": ["127.0.0.1:1", "127.0.0.1:2"]}))
+    broker = WorkerBroker(Config(redis={"cluster": ["127.0.0.1:1", "127.0.0.1:2"]}))
 
     with pytest.raises(BrokerUnavailable, match=r"^Redis cannot be reached: Error \d+ connecting to 127.0.0.1:1"):
         broker.redis.execute_one(("PING",))

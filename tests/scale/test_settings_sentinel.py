@@ -9,8 +9,8 @@ import redis
 from redis.connection import SSLConnection
 from redis.sentinel import MasterNotFoundError, Sentinel, SentinelManagedSSLConnection
 
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerRefused, ConfigurationError
 from django_rtq.scale import sentinel as sentinel_module
@@ -164,7 +164,7 @@ def test_a_rediss_url_in_a_sentinel_alias_means_tls_to_the_master(sentinel):
 def broker_behind_sentinel(empty, sentinel, monkeypatch):
     monkeypatch.setattr(sentinel_module, "REFRESH_SECONDS", 0.0)
     master_of.cache_clear()
-    broker = Broker(Config(redis=sentinels_of(sentinel)))
+    broker = WorkerBroker(Config(redis=sentinels_of(sentinel)))
     yield broker
     broker.close()
     master_of.cache_clear()

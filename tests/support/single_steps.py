@@ -1,7 +1,7 @@
 """Single script calls that production sends only as part of a heartbeat, or of a maintenance step."""
 
-from django_rtq.core.broker.messages import earliest_seconds, promoted_ids
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
+from django_rtq.core.broker.worker_messages import earliest_seconds, promoted_ids
 from tests.support.jobs import QUEUE
 
 

@@ -8,8 +8,8 @@ import pytest
 from django.test import override_settings
 from django.test.utils import _TestState
 
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import DEBUG_REDIS, check_redis_is_allowed, get_config
 from django_rtq.core.under_test import is_under_test
 from django_rtq.exceptions import RedisNotAllowed
@@ -30,7 +30,7 @@ def test_other_settings_do_not_make_it_another_redis():
     with override_settings(RTQ={**OF_PROJECT, "RESULT_TTL": 5, "PREFIX": "other"}):
         for role in ("client", "worker", "supervisor"):
             with pytest.raises(RedisNotAllowed):
-                Broker(get_config(), role=role)
+                WorkerBroker(get_config(), role=role)
         with pytest.raises(RedisNotAllowed):
             get_broker()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
 from django.core.signals import setting_changed
@@ -20,6 +20,7 @@ from django_rtq.core.extension import required
 
 if TYPE_CHECKING:
     from django_rtq.core.broker.broker import Broker
+    from django_rtq.core.broker.worker_broker import WorkerBroker
 
 _brokers: dict[str, Broker] = {}  # of get_broker(), by the name of their Redis
 _substitutes: list[Broker | None] = []
@@ -39,22 +40,25 @@ def get_broker(backend: str = "") -> Broker:
         found: Broker = required("broker_in_tests")(mode)
         return found
     place = place_of(backend)
-    return _brokers.get(place) or _brokers.setdefault(place, open_broker(place, role="client"))
+    return _brokers.get(place) or _brokers.setdefault(place, _producers_broker(place))
 
 
-def open_broker(backend: str, *, role: str) -> Broker:
+def open_broker(backend: str, *, role: str) -> WorkerBroker:
     """A broker of its own, for workers and schedulers. Raises ConfigurationError."""
+    from django_rtq.core.broker.worker_broker import WorkerBroker  # producers do not need it
+
     place = place_of(backend)
-    return broker_class(place, role)(config_of(place), role=role, backend=place)
+    return WorkerBroker(config_of(place), role=role, backend=place)
 
 
-def broker_class(place: str, role: str) -> Callable[..., Broker]:
-    """What makes the broker of a place: that of producers finds the shard of each job."""
+def _producers_broker(place: str) -> Broker:
+    """The broker of a place: with shards it finds that of each job."""
     from django_rtq.core.broker.broker import Broker  # with it comes redis-py
 
-    if place or role != "client" or not shard_numbers():
-        return Broker
-    return partial(required("shards_broker"), find=get_broker)
+    if place or not shard_numbers():
+        return Broker(config_of(place), backend=place)
+    made: Broker = required("shards_broker")(config_of(place), find=get_broker, backend=place)
+    return made
 
 
 def forget_brokers(places: Collection[str] | None = None) -> None:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.cancelling import supervisor_command, wake_commands
-from django_rtq.core.broker.messages import CancelRequest, read_cancel_requests
 from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.worker_broker import WorkerBroker
+from django_rtq.core.broker.worker_messages import CancelRequest, read_cancel_requests
 from django_rtq.core.jobs.job import StrEnum
 
 KEPT_MS = 3_600_000  # a command; a supervisor that has not read them for so long is dead
@@ -48,7 +49,7 @@ def send_command(broker: Broker, supervisor: str, command: WorkerCommand, *, by:
 
 
 def read_commands(
-    broker: Broker, supervisor: str, queues: Sequence[str], workers: Sequence[str]
+    broker: WorkerBroker, supervisor: str, queues: Sequence[str], workers: Sequence[str]
 ) -> tuple[Order | None, list[CancelRequest]]:
     """The last command, if any, and the cancel requests for jobs of these workers. Renews their leases, too."""
     read: Command = ("GET", broker.keys.control(supervisor))

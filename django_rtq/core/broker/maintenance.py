@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from django_rtq.core.broker.keys import Keys, read_queue_names
-from django_rtq.core.broker.messages import earliest_seconds, promoted_ids
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import Command, Packet, checked
 from django_rtq.core.broker.schedule_store import ScheduleStore
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.worker_info import WorkerInfo, worker_info_commands
+from django_rtq.core.broker.worker_messages import earliest_seconds, promoted_ids
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 

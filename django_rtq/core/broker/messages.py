@@ -1,15 +1,14 @@
-"""Values that go to Redis and come from it, with fields in the order of the scripts' arguments and replies."""
+"""Jobs to enqueue, with fields in the order of the scripts' arguments, and the answers about them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_rtq.exceptions import BrokerError, QueueFull
+from django_rtq.exceptions import QueueFull
 
 if TYPE_CHECKING:
-    from django_rtq.core.broker.settlement import Settlement
+    pass
 
 
 class NewJob(NamedTuple):
@@ -65,105 +64,3 @@ class Unreplicated(list[str]):
     def __init__(self, answers: list[str], problem: str) -> None:
         super().__init__(answers)
         self.problem = problem
-
-
-class Claimed(NamedTuple):
-    """The jobs that a claim returned from one queue."""
-
-    queue: str
-    #: ok; unknown (sign on first); suspect (these have crashed a worker, or the next one has); more (it stopped after
-    #: many cancelled jobs: claim again at once)
-    status: str
-    now_ms: int  # the server's time of the claim
-    ids: list[bytes]
-    records: list[bytes]
-    counts: dict[int, tuple[int, int]]  # index in ids -> failures, crashes; only where there are any
-    has_limits: bool = False  # a job counts for them from the claim on
-    has_times: bool = False  # clients take turns by time: note_times has to say how long these jobs ran
-
-
-@dataclass(slots=True, kw_only=True)
-class ClaimResult:
-    """The reply to Broker.claim(): claimed jobs, and which settled jobs were stale."""
-
-    claimed: list[Claimed] = field(default_factory=list)  # queues that had jobs, or a status other than "ok"
-    stale: list[str] = field(default_factory=list)  # settled, but no longer held by this worker
-    error: BrokerError | None = None  # a command was refused; what was not settled is still in the settlements
-    found: int = 0  # number of claimed jobs
-    statuses: set[str] = field(default_factory=set)  # of these queues; "more" also if settled jobs let others start
-
-    def add_settled(self, replies: Sequence[tuple[tuple[Settlement, Sequence[Any]], Any]]) -> None:
-        """Add the reply to each call of a settlement, given as ((settlement, what was sent), reply). Removes what was
-        settled."""
-        for (settlement, sent), reply in replies:
-            if not sent:
-                continue  # logs: a full server refuses them, and that must not hold up outcomes
-            if isinstance(reply, BrokerError):
-                self.error = reply
-            else:
-                self.stale += [job_id.decode(errors="replace") for job_id in reply]
-                settlement.remove(sent)
-
-    def add_claim(self, queues: Sequence[str], reply: Any) -> None:
-        """Add the reply of the script `claim`, or the error with which it was refused."""
-        if isinstance(reply, BrokerError):
-            self.error = reply
-            return
-        place = 1 + reply[0]
-        self.stale += [job_id.decode() for job_id in reply[1:place]]
-        while place < len(reply):
-            number, status, now_ms, jobs, counts = reply[place : place + 5]
-            start, end = place + 5, place + 5 + 2 * jobs
-            place = end + counts
-            tried = {reply[i]: (reply[i + 1], reply[i + 2]) for i in range(end, place, 3)} if counts else {}
-            text, _, limits = status.decode().partition(" ")
-            self.claimed.append(
-                Claimed(
-                    queues[number - 1],
-                    text,
-                    now_ms,
-                    reply[start:end:2],
-                    reply[start + 1 : end : 2],
-                    tried,
-                    bool(limits),
-                    limits == "timed",
-                )
-            )
-            self.found += jobs
-            self.statuses.add(text)
-
-
-class CancelRequest(NamedTuple):
-    """A request to cancel a running job."""
-
-    worker: str
-    job_id: str
-    how: str  # "ask" the job, or "terminate" its process
-
-
-class HeartbeatResult(NamedTuple):
-    """The reply to Broker.heartbeat()."""
-
-    seconds: float | None  # until the next lease of any worker ends, in queues that it tended; None: there is no worker
-    expired: list[str]  # queues in which one has ended
-    cancel_requests: list[CancelRequest]  # for jobs of the workers whose leases were renewed
-    unknown: set[str]  # workers whose leases have expired: they were not renewed, and their jobs are others' now
-    due: list[str]  # queues in which there is something to promote
-    repairs: dict[str, int]  # queue -> the lane from which on its lanes are to be repaired
-    replies: dict[str, list[Any]] = {}  # by chore: to what it has to know
-
-
-def read_cancel_requests(renewed: Iterable[Any]) -> list[CancelRequest]:
-    """The cancel requests in the entries of the script `renew`."""
-    flat = [word.decode() for _, _, requests, *_ in renewed for word in requests]
-    return [CancelRequest(*flat[i : i + 3]) for i in range(0, len(flat), 3)]
-
-
-def earliest_seconds(replies: Iterable[Sequence[Any]]) -> float | None:
-    """The least of the milliseconds that begin each reply, in seconds. -1 stands for never."""
-    return min((reply[0] / 1000 for reply in replies if reply[0] >= 0), default=None)
-
-
-def promoted_ids(reply: Sequence[Any]) -> list[str]:
-    """The ids in a reply of the script `promote`."""
-    return [job_id.decode() for job_id in reply[1:]]

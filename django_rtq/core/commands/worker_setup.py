@@ -16,6 +16,7 @@ from django.db import connections
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.server_info import ask_server, problems_of
 from django_rtq.core.broker.task_backends import place_of, places, shard_of
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.commands.command import WRONG_USAGE, one_line
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import check_queue_name
@@ -88,7 +89,7 @@ def warn_about_unknown_queues(names: Iterable[str], backend: str = "") -> None:
             logger.warning('queue %s is neither used by a task nor named in RTQ["QUEUES"].%s', name, hint)
 
 
-def warn_about_unserved_queues(broker: Broker, own: Iterable[str]) -> None:
+def warn_about_unserved_queues(broker: WorkerBroker, own: Iterable[str]) -> None:
     """Warn about declared queues that neither this worker nor another one serves at this moment."""
     try:
         others = [name for name in declared_queues(broker.backend) if name not in own]

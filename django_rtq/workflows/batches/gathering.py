@@ -13,8 +13,8 @@ from functools import partial
 from typing import NamedTuple
 
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.messages import Claimed, ClaimResult
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.worker_messages import Claimed, ClaimResult
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.record import band_in, task_in
 from django_rtq.core.tasks import registry

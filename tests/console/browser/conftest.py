@@ -8,6 +8,7 @@ import redis as redis_py
 from django.test import override_settings
 
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.worker_broker import for_workers
 from testproject.redis_server import PrivateRedis
 from tests.console.browser.admin_server import AdminServer, refresh_every
 from tests.console.browser.chromium import TIMEOUT_MS, chromium, log_in, new_context
@@ -31,7 +32,7 @@ def broker(redis_server):
     with redis_py.Redis.from_url(redis_server.url) as client:
         client.flushdb()
     with override_settings(RTQ={"REDIS": redis_server.url}):
-        broker = get_broker()
+        broker = for_workers(get_broker())
         yield broker
         broker.close()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from tests.support.jobs import (
     QUEUE,
     dead_job,
@@ -56,7 +56,7 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(redis, broker, empty):
     ],
 )
 def test_a_producer_that_used_it_before_brings_it_back(redis, broker, empty, enqueue):
-    other = Broker(broker.config)
+    other = WorkerBroker(broker.config)
     try:
         assert broker.maintenance.forget(QUEUE) == "forgotten"
         enqueue(broker)

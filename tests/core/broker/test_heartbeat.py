@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from django_rtq.core.broker.broker import TENDED_IN_A_LEASE, Broker
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import name_of
+from django_rtq.core.broker.worker_broker import TENDED_IN_A_LEASE, WorkerBroker
 from tests.support.jobs import QUEUE, WORKER, claimed_job, let_fall_due, let_lapse, queued_job, scheduled_job
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.snapshots import changes, snapshot
@@ -73,7 +73,7 @@ def test_a_repair_goes_on_whichever_supervisor_comes_next(redis, broker):
     clock = broker.keys.of(QUEUE).clock
 
     for start in (b"100", b"0", b"100"):
-        other = Broker(broker.config)
+        other = WorkerBroker(broker.config)
         other.tend(other.heartbeat([QUEUE], {}, promote=True))
         assert redis.hget(clock, "repaired") == start
         redis.hdel(clock, "tended")

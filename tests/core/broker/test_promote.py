@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import read_config
 from tests.support.jobs import (
     QUEUE,
@@ -133,6 +133,6 @@ def test_a_torn_index_promotes_nothing_before_its_time_or_twice(redis, broker, f
 @pytest.fixture
 def mail(redis, proxy):
     """A broker whose queue "mail" serves those first that have waited for their time."""
-    broker = Broker(read_config({"REDIS": proxy.url, "QUEUES": {"mail": {"delayed_first": True}}}, debug=False))
+    broker = WorkerBroker(read_config({"REDIS": proxy.url, "QUEUES": {"mail": {"delayed_first": True}}}, debug=False))
     yield broker
     broker.close()

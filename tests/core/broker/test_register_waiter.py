@@ -8,9 +8,9 @@ from contextlib import nullcontext
 import pytest
 
 from django_rtq.core.broker import wait as module
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.core.broker.wait import wait_for_end as wait_and_ask
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import read_config
 from django_rtq.exceptions import BrokerUnavailable
 from testproject.redis_server import PrivateRedis
@@ -316,7 +316,7 @@ def test_a_full_server_makes_a_wait_slower_and_does_not_end_it(monkeypatch, redi
 
 def test_a_server_that_goes_away_ends_the_wait_with_an_error():
     with PrivateRedis() as server:
-        broker = Broker(read_config({"REDIS": server.url}, debug=False))
+        broker = WorkerBroker(read_config({"REDIS": server.url}, debug=False))
         job = queued_job(broker)
         thread = Waiting(broker, job)
         thread.start()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.core.broker.broker import RENEWED_AT_ONCE, TENDED_IN_A_LEASE
+from django_rtq.core.broker.worker_broker import RENEWED_AT_ONCE, TENDED_IN_A_LEASE
 from tests.support.jobs import (
     QUEUE,
     WORKER,

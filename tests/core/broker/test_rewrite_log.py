@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerUnavailable
 from testproject.redis_server import PrivateRedis
@@ -30,7 +30,7 @@ def rewrite(server, client):
     brokers = []
 
     def rewrite(user=""):
-        brokers.append(Broker(Config(redis=server.url.replace("://", f"://{user}:pw@" if user else "://"))))
+        brokers.append(WorkerBroker(Config(redis=server.url.replace("://", f"://{user}:pw@" if user else "://"))))
         return brokers[-1].maintenance.rewrite_log_after_restart()
 
     yield rewrite
@@ -79,4 +79,4 @@ def test_a_server_without_such_a_file_does_nothing(redis, broker):
 
 def test_a_server_that_is_away_is_asked_again():
     with pytest.raises(BrokerUnavailable):
-        Broker(Config(redis=UNREACHABLE)).maintenance.rewrite_log_after_restart()
+        WorkerBroker(Config(redis=UNREACHABLE)).maintenance.rewrite_log_after_restart()

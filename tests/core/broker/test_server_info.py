@@ -4,10 +4,10 @@ import pytest
 import redis as redis_py
 from django.test import override_settings
 
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.connections import check_server_mode
 from django_rtq.core.broker.server_info import ask_server
+from django_rtq.core.broker.worker_broker import WorkerBroker, for_workers
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
 from testproject.redis_server import PrivateRedis
@@ -33,7 +33,7 @@ def cluster():
 
 
 def asked(url):
-    broker = Broker(Config(redis=url))
+    broker = WorkerBroker(Config(redis=url))
     try:
         return ask_server(broker.redis, broker.keys)
     finally:
@@ -86,12 +86,12 @@ def test_a_sentinel_is_no_server():
 
 def test_producers_have_timeouts_of_their_own(redis, proxy):
     with override_settings(RTQ={"REDIS": proxy.url, "SOCKET_TIMEOUT": 0.1, "SOCKET_CONNECT_TIMEOUT": 2}):
-        broker = get_broker()
+        broker = for_workers(get_broker())
         redis.stay_silent_once(around=b"PING")
 
         with pytest.raises(BrokerUnavailable, match="in time"):
             broker.redis.execute_one(("PING",))
         assert (broker.connection_settings.socket_timeout, broker.connection_settings.connect_timeout) == (0.1, 2)
-        worker = Broker(get_config(), role="worker")
+        worker = WorkerBroker(get_config(), role="worker")
         assert (worker.connection_settings.socket_timeout, worker.connection_settings.connect_timeout) == (5, 5)
         broker.close()

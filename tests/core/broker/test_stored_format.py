@@ -3,8 +3,8 @@
 import pytest
 
 from django_rtq import FormatMismatch
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.stored_format import FORMAT, check_types
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from tests.app import tasks
 from tests.support.apps import Inspector
 from tests.support.jobs import QUEUE, WORKER, new_job
@@ -15,7 +15,7 @@ OTHER = "Redis holds data in format 3 (key rtq:format), and this version of djan
 @pytest.fixture
 def producer(broker):
     """One that has not used any queue yet."""
-    producer = Broker(broker.config)
+    producer = WorkerBroker(broker.config)
     yield producer
     producer.close()
 

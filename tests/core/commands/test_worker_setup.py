@@ -129,7 +129,7 @@ def test_without_redis_nothing_is_told_of_queues(monkeypatch, broker, caplog):
     def fail(*args, **options):
         raise BrokerUnavailable("away")
 
-    monkeypatch.setattr("django_rtq.core.broker.broker.Broker.without_worker", fail)
+    monkeypatch.setattr("django_rtq.core.broker.worker_broker.WorkerBroker.without_worker", fail)
     warn_about_unserved_queues(broker, ["default"])
 
     assert caplog.messages == []

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from django_rtq import Task, every, task
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.schedule_store import ScheduleStore
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.scheduler.registry import declared_schedules, load_schedules
 from django_rtq.core.scheduler.scheduler import Dispatcher, Scheduler
 from django_rtq.core.tasks import registry
@@ -80,7 +80,7 @@ def test_rows_come_change_and_go_while_a_timetable_runs(broker, at, put):
 
 def test_who_did_not_hear_of_a_change_does_not_fire_by_what_was_before(broker, at, put):
     put(mine=row())
-    elsewhere = Broker(broker.config)
+    elsewhere = WorkerBroker(broker.config)
     dispatcher = Dispatcher(elsewhere, [QUEUE])
     assert at(0, dispatcher) == []
     assert at(MINUTE_MS, dispatcher, asks=False) == [MINUTE_MS]
@@ -161,7 +161,7 @@ def test_a_row_does_not_take_the_place_of_what_is_declared(broker, put):
 
 
 def test_a_scheduler_that_sleeps_is_woken_and_starts_it(redis, broker):
-    scheduler = Scheduler(Broker(broker.config, role="scheduler"), [QUEUE])
+    scheduler = Scheduler(WorkerBroker(broker.config, role="scheduler"), [QUEUE])
     scheduler.start()
     wait_until(lambda: [c for c in redis.client_list() if c["cmd"] == "bzpopmin"])
     broker.schedules.update({"often": row(every=0.1)}, wake=[QUEUE])
@@ -171,7 +171,7 @@ def test_a_scheduler_that_sleeps_is_woken_and_starts_it(redis, broker):
 
 
 def test_who_was_not_woken_hears_of_it_with_the_next_heartbeat(redis, broker):
-    own = Broker(replace(broker.config, lease_seconds=3.0), role="scheduler")
+    own = WorkerBroker(replace(broker.config, lease_seconds=3.0), role="scheduler")
     loops = [Heartbeat(own, [QUEUE], list, promotes=True), Scheduler(own, [QUEUE])]
     for loop in loops:
         loop.start()

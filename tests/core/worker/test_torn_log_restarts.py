@@ -5,6 +5,7 @@ import pytest
 from django_rtq import JobState
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.broker.worker_broker import for_workers
 from tests.app import tasks
 from tests.core.worker.conservation import assert_nothing_left
 from tests.support.jobs import KEEP_MS, QUEUE
@@ -21,7 +22,7 @@ def tear(server):
 
 
 def claim_one(worker):
-    broker = get_broker()
+    broker = for_workers(get_broker())
     broker.sign_on([QUEUE], worker)
     (claimed,) = broker.claim(worker, [QUEUE], 1).claimed
     return claimed.ids[0].decode()
@@ -34,7 +35,7 @@ def test_a_claim_that_is_executed_in_part_at_the_second_start(start, fragile, cl
     tear(fragile)
     fragile.start()
     assert claim_one("between") == first.id
-    get_broker().settle("between", QUEUE, Settlement(ack=[first.id, KEEP_MS, '"done"']))
+    for_workers(get_broker()).settle("between", QUEUE, Settlement(ack=[first.id, KEEP_MS, '"done"']))
     fragile.restart()
     worker = start()
 

@@ -4,8 +4,8 @@ from itertools import count
 
 import pytest
 
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.limits.limits import Limit
 from django_rtq.limits.store import LimitStore, SettingsKeeper, Stamp
@@ -165,14 +165,14 @@ def test_a_version_that_nobody_runs_any_more_decides_nothing(redis, broker, limi
 
 
 def test_a_producer_stores_the_limits_if_nobody_has(redis, broker, limits):
-    producer = Broker(config_with(max_waiting=1, max_running=7))
+    producer = WorkerBroker(config_with(max_waiting=1, max_running=7))
     assert producer.enqueue(QUEUE, [new_job()]) == ["ok"]
     assert producer.enqueue(QUEUE, [new_job()]) == ["full queue 1 1"]
     assert most(limits) == 7
     producer.close()
 
     worker = started_worker(broker, max_running=2)
-    later = Broker(config_with(max_running=7))
+    later = WorkerBroker(config_with(max_running=7))
     later.register_queues([QUEUE])
     later.close()
 
@@ -183,7 +183,7 @@ def test_a_producer_does_not_store_limits_that_a_worker_has_removed(broker, limi
     started_worker(broker, max_running=1)
     started_worker(broker)
 
-    producer = Broker(config_with(max_running=7))
+    producer = WorkerBroker(config_with(max_running=7))
     producer.register_queues([QUEUE])
     producer.close()
 

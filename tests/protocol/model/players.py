@@ -16,9 +16,9 @@ import pytest
 from django.test import override_settings
 
 from django_rtq.console.inspector.inspector import get_inspector
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.worker_broker import WorkerBroker, for_workers
 from testproject.redis_server import PrivateRedis
 from tests.markdown import ROOT
 from tests.protocol.model.all_scenarios import SCENARIOS
@@ -81,7 +81,7 @@ class Players:
 
     def _play_scenario(self, scenario: Callable[[ParallelRun], None]) -> None:
         """From two workers to the end of all jobs."""
-        broker = Broker(parallel_config(self._url))
+        broker = WorkerBroker(parallel_config(self._url))
         try:
             parallel = ParallelRun(self._redis, broker)
             parallel.sign_on("w0")
@@ -95,13 +95,13 @@ class Players:
         for case in cases_of(test):
             self._redis.flushdb()
             with ExitStack() as stack, override_settings(RTQ={"REDIS": self._url, "LEASE_SECONDS": LEASE_SECONDS}):
-                broker = get_broker()
+                broker = for_workers(get_broker())
                 stack.callback(broker.close)
                 stack.callback(self._redis.config_set, "maxmemory", 0)  # a test that fails may leave it full
                 given = self._fixtures(broker) | case
                 test(**{name: value_of(name, given, module, stack) for name in parameters_of(test)})
 
-    def _fixtures(self, broker: Broker) -> dict[str, Any]:
+    def _fixtures(self, broker: WorkerBroker) -> dict[str, Any]:
         """What fixtures of these names give."""
         inspector = get_inspector()
         fixtures = {"redis": self._redis, "broker": broker, "inspector": inspector, "limits": inspector.limits}

@@ -12,6 +12,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.exceptions import BrokerError
 from tests.app import tasks
 from tests.support.jobs import QUEUE, new_job
@@ -32,7 +33,7 @@ def movable():
 def broker(movable):
     """The broker of this process, whose Redis is that Cluster."""
     with override_settings(RTQ={"REDIS": {"cluster": movable.addresses[:2]}}):
-        broker = get_broker()
+        broker = for_workers(get_broker())
         yield broker
         broker.close()
     for server in movable.servers:
@@ -217,7 +218,7 @@ def test_a_move_that_takes_longer_than_a_command_may_is_said(movable, broker):
     broker.enqueue(QUEUE, [new_job("job")])
     source, target = movable.begin_move()
     with override_settings(RTQ={"REDIS": {"cluster": movable.addresses}, "SOCKET_TIMEOUT": 0.2}):
-        impatient = get_broker()
+        impatient = for_workers(get_broker())
         with pytest.raises(BrokerError, match=f"slot of the queues moves between nodes of the Cluster.* fix .{SLOT} "):
             impatient.enqueue(QUEUE, [new_job("other")])
         impatient.close()

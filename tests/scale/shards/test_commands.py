@@ -13,6 +13,7 @@ from django_rtq import cron, task
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import config_of, shard_place
+from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.core.checks import check_settings
 from django_rtq.core.tasks import registry
 from django_rtq.monitoring.prometheus.exposition import metrics_text
@@ -192,7 +193,7 @@ def test_schedules_of_the_other_shards_are_shown(half, monkeypatch):
 
 
 def start_worker(shard, queue):
-    broker = get_broker(shard_place(shard))
+    broker = for_workers(get_broker(shard_place(shard)))
     broker.sign_on([queue], "host:1:x")
     info = {"host": "host", "pid": 1, "queues": queue, "supervisor_name": "s"}
     broker.heartbeat([queue], {"host:1:x": info}, promote=False)

@@ -7,6 +7,7 @@ from django_rtq import cron, task
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import close_brokers, get_broker, open_broker
 from django_rtq.core.broker.task_backends import shard_place
+from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.core.scheduler.registry import schedules_in
@@ -68,7 +69,7 @@ def named(name):
 def test_a_slot_starts_one_job_with_an_id_of_its_shard(shards, own_tasks):
     task(client=client_of(1), schedule=cron("0 5 * * *", name="report"))(named("report"))
     (entry,) = schedules_in("#1", get_config())
-    broker = get_broker("#1")
+    broker = for_workers(get_broker("#1"))
     broker.schedules.begin("default", "report", entry.definition, 0)
 
     assert [entry.fire(broker, SLOT) for _ in range(2)] == ["fired", "already"]

@@ -17,6 +17,7 @@ from django.test import override_settings
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.connections import COMMAND_SECONDS
+from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.exceptions import BrokerUnavailable, NotReplicated
 from tests.app import tasks
 from tests.support.jobs import QUEUE
@@ -104,7 +105,7 @@ def begin(request, rtq_worker, journal):
 
 
 def wait_until_all_is_done():
-    broker = get_broker()
+    broker = for_workers(get_broker())
     wait_until(lambda: not broker.redis.execute_one(("HLEN", broker.keys.of(QUEUE).jobs)), 3 * PATIENCE)
 
 

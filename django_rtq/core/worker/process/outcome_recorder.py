@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import partial
 
 from django_rtq.core import signals
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.settlement import Report, Settlement
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.failure import read_failures, shorten_failure
 from django_rtq.core.jobs.outcome import drop_result, write_cancelled, write_expired
@@ -110,7 +110,7 @@ class OutcomeRecorder:
             finish()
 
 
-def decide_unknown_task(broker: Broker, run: Run, outcome: UnknownTask) -> Retried | Buried:
+def decide_unknown_task(broker: WorkerBroker, run: Run, outcome: UnknownTask) -> Retried | Buried:
     """Tell Redis that this worker does not know the task, ask since when the job has met such workers, and decide.
 
     That is rare, so it is not part of a claim. If the job was requeued since then, the time starts again.

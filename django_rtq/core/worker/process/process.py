@@ -20,10 +20,10 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from django_rtq.core import signals
-from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.messages import ClaimResult
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.broker.worker_info import WorkerInfo
+from django_rtq.core.broker.worker_messages import ClaimResult
 from django_rtq.core.extension import parts, required
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay, log_trouble
@@ -50,7 +50,7 @@ _MAX_PAUSE_SECONDS = 0.5  # between two tries to settle, before it exits
 class WorkSignalReader(BlockingReader):
     """Takes work signals. Each is there for one idle worker: who takes it and does other work has to put it back."""
 
-    def __init__(self, broker: Broker, queues: Sequence[str], *, on_connect: Callable[[], None]) -> None:
+    def __init__(self, broker: WorkerBroker, queues: Sequence[str], *, on_connect: Callable[[], None]) -> None:
         self._broker = broker
         self._queues = {broker.keys.of(queue).work_signal: queue for queue in queues}
         super().__init__(broker.connection_settings, list(self._queues), role="worker-wait", on_connect=on_connect)
@@ -87,7 +87,7 @@ class WorkerProcess:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: WorkerBroker,
         shared: SharedState,
         options: WorkerOptions,
         *,

@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
 
-from django_rtq.core.broker.messages import Claimed
 from django_rtq.core.broker.task_backends import alias_of
+from django_rtq.core.broker.worker_messages import Claimed
 from django_rtq.core.conf.config import Config
 from django_rtq.core.extension import required
 from django_rtq.core.jobs import serializer

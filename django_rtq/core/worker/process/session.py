@@ -14,10 +14,10 @@ from typing import Protocol
 from weakref import WeakSet
 
 from django_rtq.core import signals
-from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.messages import ClaimResult
 from django_rtq.core.broker.settlement import Report, Settlement, released
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.broker.worker_info import WorkerInfo
+from django_rtq.core.broker.worker_messages import ClaimResult
 from django_rtq.core.threads import ReconnectDelay
 from django_rtq.core.worker.options import EXIT_FORKED
 from django_rtq.core.worker.outcome import Acked, Buried, Outcome, Retried, UnknownTask
@@ -134,7 +134,7 @@ class WorkerSession:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: WorkerBroker,
         shared: SharedState,
         queues: Sequence[str],
         *,
@@ -314,7 +314,7 @@ class WorkerSession:
         self.hold(fetched, asked_at=asked_at)
         return fetched
 
-    def claim_beside(self, claim: Callable[[Broker, str], ClaimResult]) -> ClaimResult:
+    def claim_beside(self, claim: Callable[[WorkerBroker, str], ClaimResult]) -> ClaimResult:
         """Let an app claim more jobs for this worker, beside those that were just claimed. Raises BrokerUnavailable."""
         with self._round_trip:
             asked_at = time.monotonic()

@@ -16,11 +16,11 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.control import WorkerCommand, read_commands
-from django_rtq.core.broker.messages import CancelRequest
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.redis.commands import Argument
+from django_rtq.core.broker.worker_broker import WorkerBroker
+from django_rtq.core.broker.worker_messages import CancelRequest
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop
 from django_rtq.core.worker.options import WorkerOptions
@@ -40,7 +40,7 @@ class ControlListener(Loop):
     name = "control"
 
     def __init__(
-        self, broker: Broker, options: WorkerOptions, processes: LiveProcesses, wake: Callable[[], None]
+        self, broker: WorkerBroker, options: WorkerOptions, processes: LiveProcesses, wake: Callable[[], None]
     ) -> None:
         super().__init__()
         self.supervisor = f"{options.name}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from django_rtq.core import signals
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.settlement import Report, Settlement
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import Loop, log_trouble
@@ -57,7 +57,7 @@ class CrashRecovery(Loop):
 
     def __init__(
         self,
-        broker: Broker,
+        broker: WorkerBroker,
         queues: Sequence[str],
         wake: Callable[[], None] = lambda: None,
         note_crash: Callable[[Collection[ClientOfQueue]], None] = lambda clients: None,

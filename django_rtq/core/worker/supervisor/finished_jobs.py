@@ -6,8 +6,8 @@ import logging
 import time
 from collections.abc import Sequence
 
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.settlement import Report, Settlement
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.failure import Failure
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.jobs.outcome import is_result_lost
@@ -19,7 +19,7 @@ logger = logging.getLogger("django_rtq")
 
 
 def settle_finished(
-    broker: Broker,
+    broker: WorkerBroker,
     queues: Sequence[str],
     worker: str,
     finished: Sequence[Finished],
@@ -63,7 +63,7 @@ def _warn_of_lost_results(queue: str, jobs: Sequence[Finished]) -> None:
             logger.warning("job %s succeeded, but its result is lost", job_id, extra=extra)
 
 
-def _count(broker: Broker, queue: str, jobs: Sequence[Finished], counts: QueueCounts) -> None:
+def _count(broker: WorkerBroker, queue: str, jobs: Sequence[Finished], counts: QueueCounts) -> None:
     for job, (_, task) in zip(jobs, broker.heads(queue, [job.job_id for job in jobs]), strict=True):
         for name in COUNTED_AS.get(job.verb, ()) if task else ():
             counts.tasks[task].outcomes[name] += 1

@@ -17,11 +17,11 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from django_rtq.core import signals
-from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.messages import CancelRequest, HeartbeatResult
 from django_rtq.core.broker.redis.commands import Argument, Command
 from django_rtq.core.broker.scripts import own_version
 from django_rtq.core.broker.stored_format import check_types
+from django_rtq.core.broker.worker_broker import WorkerBroker
+from django_rtq.core.broker.worker_messages import CancelRequest, HeartbeatResult
 from django_rtq.core.conf.config import project_name
 from django_rtq.core.extension import parts
 from django_rtq.core.jobs.log_fields import about_jobs
@@ -65,7 +65,7 @@ class Heartbeat(Loop):
 
     def __init__(
         self,
-        broker: Broker,
+        broker: WorkerBroker,
         queues: Sequence[str],
         processes: LiveProcesses,
         *,

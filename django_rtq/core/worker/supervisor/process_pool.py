@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import NoReturn
 
-from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.brokers import broker_class
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.broker.worker_info import WorkerInfo
 from django_rtq.core.conf.config import Config
 from django_rtq.core.tasks.registry import batch_tasks
@@ -84,10 +83,9 @@ class ProcessPool:
         self._is_subreaper = _adopts_orphans()
 
     @cached_property
-    def _broker(self) -> Broker:
+    def _broker(self) -> WorkerBroker:
         """For the processes, which connect it: made once, because it takes most of the time of a start."""
-        place = self._options.backend
-        return broker_class(place, "worker")(self._config, role="worker", backend=place)
+        return WorkerBroker(self._config, role="worker", backend=self._options.backend)
 
     def prepare(self) -> None:
         """Make what all processes need, and freeze the heap: garbage collection in processes then copies less of it.

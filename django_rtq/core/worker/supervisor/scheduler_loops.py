@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django_rtq.core import signals
-from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.extension import parts
 from django_rtq.core.scheduler.scheduler import Scheduler
 from django_rtq.core.threads import Loop
 from django_rtq.core.transactions.rules import outbox_database
 
 
-def scheduler_loops(broker: Broker, queues: Sequence[str]) -> list[Loop]:
+def scheduler_loops(broker: WorkerBroker, queues: Sequence[str]) -> list[Loop]:
     """The scheduler; the relay if there is an outbox; the watcher of incidents if a receiver is connected."""
     loops: list[Loop] = [Scheduler(broker, queues)]
     if alias := outbox_database():

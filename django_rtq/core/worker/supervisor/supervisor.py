@@ -26,9 +26,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from django_rtq.core import logs
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.control import WorkerCommand
 from django_rtq.core.broker.task_backends import shard_of
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop, pause_loops, stop_all
 from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_OK, WorkerOptions
@@ -93,7 +93,7 @@ class HealthFile:
 class Supervisor:
     """One `rtq_worker`. run() needs the main thread, for signal handlers. That thread never waits for Redis."""
 
-    def __init__(self, broker: Broker, options: WorkerOptions) -> None:
+    def __init__(self, broker: WorkerBroker, options: WorkerOptions) -> None:
         self._options = options
         self._process_pool = ProcessPool(broker.config, options)
         self._fork_schedule = ForkSchedule(options.processes)

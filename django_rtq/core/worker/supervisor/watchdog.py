@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from django_rtq.core import signals
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.settlement import released
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop
 from django_rtq.core.worker.shared_entries import Revoked
@@ -58,7 +58,7 @@ class Watchdog(Loop):
 
     name = "watchdog"
 
-    def __init__(self, broker: Broker, queues: Sequence[str], processes: LiveProcesses) -> None:
+    def __init__(self, broker: WorkerBroker, queues: Sequence[str], processes: LiveProcesses) -> None:
         super().__init__()
         self._broker = broker
         self._queues = queues

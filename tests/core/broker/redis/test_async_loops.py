@@ -11,8 +11,8 @@ import redis
 from asgiref.sync import async_to_sync
 from django.test import override_settings
 
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerRefused
 from testproject.redis_server import PrivateRedis, free_port
@@ -86,7 +86,7 @@ def test_a_fork_uses_connections_of_its_own(redis, broker):
 
 
 def test_a_unix_socket(server):
-    broker = Broker(Config(redis=f"unix://{server.socket_path}"))
+    broker = WorkerBroker(Config(redis=f"unix://{server.socket_path}"))
     large = "x" * 3_000_000
 
     assert run(broker, ("ECHO", large), ("ECHO", "y")) == [large.encode(), b"y"]
@@ -98,7 +98,7 @@ def test_tls(tmp_path):
     server = PrivateRedis(arguments=certificate.arguments(port))
     with skipped_without_tls():
         server.start()
-    broker = Broker(Config(redis=f"rediss://localhost:{port}/0?ssl_ca_certs={certificate.path}"))
+    broker = WorkerBroker(Config(redis=f"rediss://localhost:{port}/0?ssl_ca_certs={certificate.path}"))
     large = "x" * 3_000_000
 
     async def call():
@@ -110,7 +110,7 @@ def test_tls(tmp_path):
 
 
 def test_a_wrong_password_is_refused(server):
-    broker = Broker(Config(redis=f"redis://:wrong@127.0.0.1:{server.port}/0"))
+    broker = WorkerBroker(Config(redis=f"redis://:wrong@127.0.0.1:{server.port}/0"))
 
     with pytest.raises(BrokerRefused, match="credentials"):
         run(broker, COUNT)

@@ -9,10 +9,10 @@ import pytest
 import redis as redis_py
 from redis import exceptions as redis_exceptions
 
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.client import translate_error
 from django_rtq.core.broker.redis.speedups import _is_open
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job, settlement
@@ -354,7 +354,7 @@ def test_an_error_without_an_address_gets_that_of_the_server():
         threading.Thread(target=close_all, args=[closing], daemon=True).start()
         for server in (silent, closing):
             address = f"127.0.0.1:{server.getsockname()[1]}"
-            broker = Broker(Config(redis=f"redis://{address}/0", socket_timeout=0.2, socket_connect_timeout=0.2))
+            broker = WorkerBroker(Config(redis=f"redis://{address}/0", socket_timeout=0.2, socket_connect_timeout=0.2))
             with pytest.raises(BrokerUnavailable) as caught:
                 broker.redis.execute_one(("PING",))
             assert str(caught.value).count(address) == 1

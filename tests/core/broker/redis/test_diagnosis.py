@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.server_info import ask_server
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError
 from testproject.redis_server import free_port
@@ -56,7 +56,7 @@ def resp(replies, default=b"+OK\r\n"):
 
 
 def asked(address):
-    broker = Broker(Config(redis=address, socket_timeout=2))
+    broker = WorkerBroker(Config(redis=address, socket_timeout=2))
     try:
         return ask_server(broker.redis, broker.keys)
     finally:
@@ -76,7 +76,7 @@ def test_coroutines_are_told_too():
         await broker.aenqueue(QUEUE, [new_job()])
 
     with listening(lambda data: b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
-        broker = Broker(Config(redis=f"redis://127.0.0.1:{port}/0"))
+        broker = WorkerBroker(Config(redis=f"redis://127.0.0.1:{port}/0"))
         with pytest.raises(BrokerRefused, match="no Redis answers"):
             asyncio.run(enqueue(broker))
         broker.close()
@@ -94,7 +94,9 @@ def test_a_file_of_certificates_that_is_not_there():
         asked(f"rediss://127.0.0.1:{free_port()}/0?ssl_ca_certs=/nope.pem")
 
 
-@pytest.mark.parametrize("use", [asked, lambda address: Broker(Config(redis=address)).enqueue(QUEUE, [new_job()])])
+@pytest.mark.parametrize(
+    "use", [asked, lambda address: WorkerBroker(Config(redis=address)).enqueue(QUEUE, [new_job()])]
+)
 def test_a_redis_that_is_too_old_is_refused_with_its_version(use):
     with (
         listening(resp(REPLIES_OF_AN_OLD_REDIS)) as port,
@@ -109,13 +111,13 @@ def test_a_redis_that_knows_hello_and_is_too_old_is_refused():
         listening(resp({**REPLIES_OF_AN_OLD_REDIS, b"HELLO": hello})) as port,
         pytest.raises(ConfigurationError, match=r"leads to Redis 6\.0\.9, which is too old"),
     ):
-        Broker(Config(redis=f"redis://127.0.0.1:{port}/0")).enqueue(QUEUE, [new_job()])
+        WorkerBroker(Config(redis=f"redis://127.0.0.1:{port}/0")).enqueue(QUEUE, [new_job()])
 
 
 def test_missing_permissions_are_named_with_their_cure(redis, broker):
     redis.execute_command("ACL", "SETUSER", "narrow", "on", ">secret", "~other:*", "+@all")
     port = redis.connection_pool.connection_kwargs["port"]
-    narrow = Broker(Config(redis=f"redis://narrow:secret@127.0.0.1:{port}/0"))
+    narrow = WorkerBroker(Config(redis=f"redis://narrow:secret@127.0.0.1:{port}/0"))
     try:
         with pytest.raises(BrokerError, match=r"docs/redis.md#access: the keys ~rtq:\* and ~\{rtq:\*"):
             narrow.enqueue(QUEUE, [new_job()])

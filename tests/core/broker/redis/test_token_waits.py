@@ -8,9 +8,9 @@ import warnings
 import pytest
 
 from django_rtq import JobHandle, task
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis import token_waits
 from django_rtq.core.broker.wait import _own_token, _token
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, ResultTimeout
 from tests.support.jobs import QUEUE, claim, settle
 from tests.support.waiting import wait_until
@@ -88,7 +88,7 @@ def test_whoever_comes_later_joins_the_wait(redis, broker):
 
 
 def test_several_wait_for_the_same_job_in_one_process_and_in_another(redis, broker):
-    handle, other_process = add.delay(1), Broker(broker.config)
+    handle, other_process = add.delay(1), WorkerBroker(broker.config)
 
     async def call():
         tasks = await waiting_for(redis, handle, JobHandle(handle.id, QUEUE), JobHandle(handle.id, QUEUE))

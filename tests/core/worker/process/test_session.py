@@ -6,7 +6,7 @@ import time
 import pytest
 
 from django_rtq import signals
-from django_rtq.core.broker.messages import ClaimResult
+from django_rtq.core.broker.worker_messages import ClaimResult
 from django_rtq.core.worker.outcome import Buried, Cancelled, Expired, Retried
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.shared_memory import SharedState

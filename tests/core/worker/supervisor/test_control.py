@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.core.broker.control import WorkerCommand, send_command
-from django_rtq.core.broker.messages import CancelRequest
+from django_rtq.core.broker.worker_messages import CancelRequest
 from django_rtq.core.worker.options import WorkerOptions
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.control import ControlListener

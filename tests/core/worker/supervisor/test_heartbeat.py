@@ -10,7 +10,7 @@ from django.test import override_settings
 
 import django_rtq
 from django_rtq import signals
-from django_rtq.core.broker.broker import TENDED_IN_A_LEASE, Broker
+from django_rtq.core.broker.worker_broker import TENDED_IN_A_LEASE, WorkerBroker
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.heartbeat import START_SECONDS, Heartbeat
@@ -90,7 +90,7 @@ def test_a_tick_reports_the_version_of_the_project_if_it_has_one(redis, broker, 
     assert not redis.keys("*versions") + redis.keys("*deploys")
 
     with override_settings(RTQ={**settings.RTQ, "VERSION": "1.2"}):
-        named = Broker(get_config())
+        named = WorkerBroker(get_config())
         for processes in ([], [(4711, shared)]):
             Heartbeat(named, [QUEUE, "low"], lambda found=processes: found, promotes=True).tick()
             assert redis.exists("{rtq:default}:deploys") == len(processes)
