@@ -1,9 +1,9 @@
 """Redis task queues for Django: fair turns per client, nothing lost."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from django_rtq.core.handle import JobHandle
-from django_rtq.core.jobs.context import Call, JobContext, current_job, report_progress
 from django_rtq.core.jobs.job import CancelAnswer, Job, JobState
 from django_rtq.core.schedules import cron, every
 from django_rtq.core.tasks.decorator import task
@@ -53,6 +53,7 @@ from django_rtq.exceptions import (
 
 if TYPE_CHECKING:
     from django_rtq.console.nouns import rtq
+    from django_rtq.core.jobs.context import Call, JobContext, current_job, report_progress
     from django_rtq.core.jobs.details import JobDetails
     from django_rtq.workflows.builder import workflow
     from django_rtq.workflows.handle import Workflow, WorkflowState, get_workflow
@@ -123,20 +124,19 @@ __all__ = [
 ]
 
 
+#: Names that a process which only enqueues does not need, and their modules.
+_WHEN_NEEDED = {
+    **dict.fromkeys(("Call", "JobContext", "current_job", "report_progress"), "core.jobs.context"),
+    **dict.fromkeys(("Workflow", "WorkflowState", "get_workflow"), "workflows.handle"),
+    "JobDetails": "core.jobs.details",
+    "rtq": "console.nouns",
+    "workflow": "workflows.builder",
+}
+
+
 def __getattr__(name: str) -> Any:
-    # It has many modules, which a process that only enqueues does not need.
-    if name == "rtq":
-        from django_rtq.console.nouns import rtq
-
-        return rtq
-    if name in ("Workflow", "WorkflowState", "get_workflow", "workflow"):
-        from django_rtq.workflows import builder, handle
-
-        return getattr(builder if name == "workflow" else handle, name)
-    if name == "JobDetails":
-        from django_rtq.core.jobs.details import JobDetails
-
-        return JobDetails
+    if module := _WHEN_NEEDED.get(name):
+        return getattr(import_module(f"{__name__}.{module}"), name)
     from django_rtq.core.extension import parts
 
     if cure := next(

@@ -13,7 +13,7 @@ ROLL_UP_HOURS = 12  # added up in one script call
 
 
 class RollUp:
-    """What a scheduler calls: False: there are more hours to add up."""
+    """What a scheduler calls."""
 
     def __init__(self, broker: Broker, queues: Sequence[str]) -> None:
         self._broker, self._queues = broker, queues
@@ -25,9 +25,8 @@ class RollUp:
             return True
         commands = [self.command(queue) for queue in self._queues]
         (seconds, _), *left = self._broker.redis.execute([("TIME",), *commands], resend=True)
-        if any(left):
-            return False
-        self._next = time.monotonic() + 3600 - int(seconds) % 3600
+        if not any(left):  # else the next call goes on
+            self._next = time.monotonic() + 3600 - int(seconds) % 3600
         return True
 
     def command(self, queue: str) -> Command:

@@ -19,8 +19,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, IntegrityError, connections, tran
 from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.jobs import serializer
-from django_rtq.core.jobs.context import running
-from django_rtq.core.jobs.log_fields import about_current_job
+from django_rtq.core.jobs.context import about_current_job, running
 from django_rtq.databases.migrating import advised
 from django_rtq.exceptions import Bury, InvalidTask, PayloadError
 

@@ -6,7 +6,8 @@ import logging
 from collections.abc import MutableMapping
 from typing import Any
 
-from django_rtq.core.jobs.log_fields import FIELDS, about_current_job
+from django_rtq.core.jobs.context import about_current_job
+from django_rtq.core.jobs.log_fields import FIELDS
 
 
 class JobLogFilter(logging.Filter):

@@ -244,6 +244,20 @@ def current_job() -> JobContext | None:
     return None if here is None or here.run is None else here.run.context
 
 
+def about_current_job() -> dict[str, Any]:
+    """The fields of log_fields.py of the job that runs in this thread or coroutine; empty outside a job."""
+    job = current_job()
+    if job is None:
+        return {}
+    return {
+        "job_id": job.job_id,
+        "task": job.task_name,
+        "queue": job.queue_name,
+        "client": job.client,
+        "attempt": job.attempt,
+    }
+
+
 def report_progress(done: float, total: float | None = None, text: str = "") -> None:
     """progress() of the current job. Outside a job it only checks its arguments."""
     (current_job() or JobContext()).progress(done, total, text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django_rtq.core.jobs.context import current_job
 from django_rtq.core.jobs.job import Job
 
 FIELDS = ("job_id", "task", "queue", "client", "attempt")
@@ -20,17 +19,3 @@ def about_jobs(job_ids: Sequence[str], **known: str) -> dict[str, Any]:
     """The fields of a line about several jobs: `job_ids`, and `job_id` if it is one. `known` holds for all of them."""
     one = {"job_id": job_ids[0]} if len(job_ids) == 1 else {}
     return {"job_ids": list(job_ids), **one, **known}
-
-
-def about_current_job() -> dict[str, Any]:
-    """The fields of the job that runs in this thread or coroutine; empty outside a job."""
-    job = current_job()
-    if job is None:
-        return {}
-    return {
-        "job_id": job.job_id,
-        "task": job.task_name,
-        "queue": job.queue_name,
-        "client": job.client,
-        "attempt": job.attempt,
-    }

@@ -16,7 +16,6 @@ from django_rtq.core.conf.option import FLAG, Unfit, accepts, number, one_of, op
 from django_rtq.core.extension import no_attribute, parts, required
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
-from django_rtq.core.jobs.context import JobContext
 from django_rtq.core.schedules import Schedule, schedules_option
 from django_rtq.core.tasks.calls import ClientOption, Signature, check_call, signature_of
 from django_rtq.core.tasks.declaration import (
@@ -247,6 +246,8 @@ class Task(EnqueueMethods[P, R_co]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function directly, in this process."""
         if self.takes_context:
+            from django_rtq.core.jobs.context import JobContext  # producers do not need it
+
             return self.func(JobContext(), *args, **kwargs)  # type: ignore[arg-type]
         return self.func(*args, **kwargs)
 

@@ -1,7 +1,5 @@
 """The counters of minutes are added up by the hour, before they expire."""
 
-import pytest
-
 from django_rtq.console.roll_up import RollUp
 from django_rtq.core.scheduler.scheduler import Scheduler
 from tests.console.lua.test_time_series import set_counters
@@ -9,20 +7,6 @@ from tests.support.console_steps import roll_up
 from tests.support.jobs import QUEUE, queued_job
 
 MONTH = 30 * 24 * 60
-
-
-@pytest.fixture
-def scheduler_of(broker):
-    """Makes schedulers of this queue."""
-    made = []
-
-    def make():
-        made.append(Scheduler(broker, [QUEUE]))
-        return made[-1]
-
-    yield make
-    for scheduler in made:
-        scheduler.stop()
 
 
 def roll_up_all(broker):
@@ -64,12 +48,20 @@ def test_a_first_call_takes_some_hours_and_tells_how_many_are_left(redis, broker
     assert all(sums_of(redis, keys, hour - back) == {"succeeded": back} for back in range(1, 47))
 
 
-def test_two_schedulers_add_up_once(redis, broker, scheduler_of, keys, hour):
+def test_a_scheduler_adds_up(redis, broker, keys):
+    scheduler = Scheduler(broker, [QUEUE])
+    scheduler.tick()
+    scheduler.stop()
+
+    assert redis.hexists(keys.clock, "rolled_up")
+
+
+def test_two_schedulers_add_up_once(redis, broker, keys, hour):
     set_counters(redis, broker, (hour - 1) * 60, succeeded=3)
     for _ in range(2):
-        scheduler = scheduler_of()
+        add_up = RollUp(broker, [QUEUE])
         for _ in range(6):
-            scheduler.tick()
+            add_up()
 
     assert sums_of(redis, keys, hour - 1) == {"succeeded": 3}
 

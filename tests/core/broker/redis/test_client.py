@@ -322,7 +322,7 @@ def test_a_connection_is_kept_for_the_next_packet(redis, broker):
 
 def test_an_interrupted_read_closes_its_connection(redis, broker, monkeypatch):
     broker.waits.execute_blocking(("PING",), ("PING",))
-    (connection,) = broker.waits._connections._idle
+    (connection,) = broker.waits.connections._idle
 
     with monkeypatch.context() as interrupted:
         interrupted.setattr(connection, "read_response", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
