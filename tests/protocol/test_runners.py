@@ -10,7 +10,7 @@ from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, claimed_jobs, 
 from tests.support.single_steps import repair_lanes
 
 MANY = 101
-FORMER_VERSION = 1_700_000_000_000  # when its workers sign on: without an offset
+SIGNED_ON_MS = 1_700_000_000_000
 
 
 @pytest.fixture
@@ -96,8 +96,8 @@ def test_many_that_signed_on_in_the_same_millisecond_are_all_added(redis, broker
     held = {f"{number:032x}": f"w-{number}" for number in range(MANY + 50)}
     for job_id, worker in held.items():
         redis.hset(keys.running(worker), job_id, "1 1")
-    redis.zadd(keys.signed_on, dict.fromkeys(held.values(), FORMER_VERSION - 10**13))
-    redis.zadd(keys.workers, dict.fromkeys(held.values(), FORMER_VERSION * 2))
+    redis.zadd(keys.signed_on, dict.fromkeys(held.values(), SIGNED_ON_MS - 10**13))
+    redis.zadd(keys.workers, dict.fromkeys(held.values(), SIGNED_ON_MS * 2))
 
     tend(broker, 2)
 
@@ -125,14 +125,14 @@ def test_a_running_job_is_cancelled_by_its_worker(broker, job):
 
 def test_a_queued_job_is_not_taken_for_a_running_one(redis, broker, keys, job):
     waiting = queued_job(broker)
-    redis.hset(keys.runners, waiting.id, WORKER)  # a torn log, or a former version
+    redis.hset(keys.runners, waiting.id, WORKER)  # a torn log
 
     assert Inspector(broker).find(waiting.id).worker == ""
     tend(broker)
     assert waiting.id not in runners(redis, keys)
 
 
-def test_a_job_that_a_former_version_took_back_is_queued_and_then_of_its_next_worker(redis, broker, keys, job):
+def test_a_job_with_an_entry_too_many_is_queued_and_then_of_its_next_worker(redis, broker, keys, job):
     settle(broker, "release", job)
     redis.hset(keys.runners, job.id, WORKER)
     assert Inspector(broker).find(job.id).state == "queued"
@@ -164,20 +164,6 @@ def test_what_a_torn_log_has_left_of_it_is_deleted(redis, broker, keys):
 
     tend(broker)
 
-    assert not redis.exists(keys.runners)
-
-
-def test_workers_of_a_former_version_are_read(redis, broker, keys, job):
-    """They claim without writing it, and finish without removing."""
-    redis.zadd(keys.signed_on, {"old": FORMER_VERSION})
-    redis.zadd(keys.workers, {"old": FORMER_VERSION * 2})
-    theirs = queued_job(broker)
-    redis.hset(keys.running("old"), theirs.id, "1 1")
-
-    assert Inspector(broker).find(theirs.id).worker == "old"
-    assert Inspector(broker).find(job.id).worker == WORKER
-    assert running(broker) == 2
-    tend(broker)
     assert not redis.exists(keys.runners)
 
 

@@ -1,14 +1,9 @@
 """Random verbs: after each of them all keys in Redis are those of the model (I1-I13)."""
 
-from unittest import mock
-
 import pytest
 
-from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA, LuaScript
-from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from tests.protocol.model.parallel_run import ParallelRun, parallel_config
-from tests.protocol.model.queue import Queue
 from tests.protocol.model.random_verbs import run_randomly
 from tests.support.jobs import new_job
 from tests.support.mutant import Mutant, changed
@@ -29,31 +24,6 @@ def _with(file, old, new):
 
 # As for many workers: all of them have a hash of runners, and it takes some heartbeats until it is ready.
 ALWAYS = _with("lib/runners", "AT_ONCE, LOOKUPS = 100, 50, 50, 20", "AT_ONCE, LOOKUPS = -1, -1, 1, 2")
-# The version before: it does not know the hash.
-FORMER = {
-    **_with("sign_on", "now - 10000000000000", "now"),
-    **_with("claim", "q.runner = has(q, q.runners) and worker", "q.runner = false"),
-    **_with("lib/settle", "if q.runner ~= false then", "if false then"),
-}
-
-
-class TwoVersions(WorkerBroker):
-    """Some workers, and who reclaims their jobs, are of the former version."""
-
-    def sign_on(self, queues, worker):
-        with self._version_of(worker):
-            return super().sign_on(queues, worker)
-
-    def claim(self, worker, *arguments, **options):
-        with self._version_of(worker):
-            return super().claim(worker, *arguments, **options)
-
-    def reclaim_child(self, queue, worker, guilty):
-        with self._version_of(worker):
-            return super().reclaim_child(queue, worker, guilty)
-
-    def _version_of(self, worker):
-        return mock.patch.dict(SCRIPTS, self.former if worker in Queue.former_workers else {})
 
 
 @pytest.fixture
@@ -75,19 +45,10 @@ def test_whatever_happens_all_keys_are_as_the_model_says(redis, broker, beginnin
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", ["this_one", "beside_the_former"])
-def test_so_they_are_in_a_queue_of_many_workers(redis, redis_server, monkeypatch, version):
+def test_so_they_are_in_a_queue_of_many_workers(redis, redis_server):
     """Whose hash of runners never names another worker than the processing lists do."""
-    with changed(FORMER):
-        former = {name: script for name, script in SCRIPTS.items() if name not in ("repair_lanes", "reclaim")}
-        shas = {script.sha: LuaScript(script.name, script.text) for script in former.values()}
-    with changed(ALWAYS), mock.patch.dict(SCRIPTS_BY_SHA, shas):
-        if version == "this_one":
-            broker = WorkerBroker(parallel_config(redis_server.url))
-        else:
-            broker = TwoVersions(parallel_config(redis_server.url))
-            broker.former = former
-            monkeypatch.setattr(Queue, "former_workers", {"w1", "w4", "w7", "w10"})
+    with changed(ALWAYS):
+        broker = WorkerBroker(parallel_config(redis_server.url))
         run_randomly(redis, broker, examples=6, seeded_by=1)
         broker.close()
 

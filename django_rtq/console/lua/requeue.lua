@@ -2,7 +2,7 @@
 -- dead -> queued
 -- uses: prelude requeue
 -- keys: dead jobs failures crashes bands turn lanes waiting_since work_signal clock scratch stats ring lane
---       digests unique workers running_of scheduled retrying ended_members runners signed_on
+--       digests unique workers running_of scheduled retrying ended_members runners
 -- ARGV[1] latest      jobs that died later are left alone, ms
 -- ARGV[...] ids       at most 100
 --

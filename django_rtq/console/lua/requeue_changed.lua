@@ -2,7 +2,7 @@
 -- dead -> queued
 -- uses: prelude requeue
 -- keys: dead jobs failures crashes bands turn lanes waiting_since work_signal clock scratch stats ring lane
---       digests unique workers running_of scheduled retrying ended_members runners signed_on
+--       digests unique workers running_of scheduled retrying ended_members runners
 -- ARGV[1] latest      a job that died later is left alone, ms
 -- ARGV[2] id          the job
 -- ARGV[3] body        the new part of its record after the header

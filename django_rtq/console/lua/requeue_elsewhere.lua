@@ -4,7 +4,7 @@
 -- uses: prelude lanes unique members requeue outcomes
 -- keys: jobs scheduled retrying dead failures crashes errors progress waiting_since bands ring lane lanes turn work_signal
 --       due_signal scheduled_by_client digests unique workers running_of finished finished_before waiters finished_signal
---       cancel_requests clock scratch stats log ended_members step_jobs steps runners signed_on
+--       cancel_requests clock scratch stats log ended_members step_jobs steps runners
 -- ARGV[1] latest      jobs that died later are left alone, ms
 -- ARGV[...] ids       at most 100
 --

@@ -108,7 +108,7 @@ class QueueKeys:
     workers = Key("zset", "worker -> end of its lease, ms")
     signed_on = Key(
         "zset",
-        "worker -> when it signed on, ms - 10^13 (of a former version: ms); those that may have a processing list",
+        "worker -> when it signed on, ms - 10^13; those that may have a processing list",
     )
     runners = Key("hash", "id -> the worker that runs it, in a queue of many workers; '' -> how far it is, or ready")
     running_of = Key(
@@ -165,7 +165,7 @@ class QueueKeys:
     )
 
     # Workflows: of members in any queue, how they ended, until their workflow knows it
-    ended_members = Key("hash", "id -> dead, gone, or open: requeued; from old workers also done, and the outcome")
+    ended_members = Key("hash", "id -> dead, gone, open: requeued, or, if its end was missed, done and the outcome")
     # The rest of a workflow is of the default queue only. A step is a number; a part of one "step:place of its first
     # member".
     workflow = Key("hash", "what is known of a workflow and its steps: see workflow_steps.lua", per="id")

@@ -184,10 +184,10 @@ def _uncounted(queue: dict[str, Any]) -> list[str]:
 
 
 def _misnamed(queue: dict[str, Any], running: dict[str, Any]) -> list[str]:
-    """What the hash of runners says, and the processing lists do not, while no worker of a former version is there."""
-    runners, has_former = queue.get("runners", {}), max(queue.get("signed_on", {"": -1}).values()) > 0
+    """What the hash of runners says, and the processing lists do not."""
+    runners = queue.get("runners", {})
     by_job = {"": "ready"} | {job_id: worker for worker, ids in running.items() for job_id in ids}
-    is_wrong = runners.get("") == "ready" and not has_former and runners != by_job
+    is_wrong = runners.get("") == "ready" and runners != by_job
     return [f"{runners} run, and {running}"] if is_wrong else []
 
 

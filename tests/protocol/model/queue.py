@@ -7,7 +7,7 @@ one by one here, while the script takes whole batches: nobody must be able to te
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from math import ceil
 from typing import Any
@@ -44,8 +44,6 @@ WORKERS_AT_ONCE = 10  # whose leases ran out, in one call of reclaim
 
 class Queue(State):
     """One queue, and all that may happen to its jobs."""
-
-    former_workers: Collection[str] = ()  # those of a former version
 
     def __init__(self, clock: Clock, limits: Limits, delayed_first: bool = False) -> None:
         super().__init__(clock, limits, delayed_first)
@@ -120,7 +118,7 @@ class Queue(State):
     def sign_on(self, worker: str) -> None:
         self.runs.contact()
         self.workers[worker] = self.clock.now + self.limits.lease_ms
-        self.signed_on[worker] = self.clock.now - (0 if worker in self.former_workers else 10**13)
+        self.signed_on[worker] = self.clock.now - 10**13
 
     def sign_off(self, worker: str) -> bool:
         if self.running[worker]:

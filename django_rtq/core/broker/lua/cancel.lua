@@ -4,7 +4,7 @@
 -- keys: jobs scheduled dead cancelled_in_lane failures crashes errors waiting_since retrying results
 --       recent_results finished finished_before no_outcome workers clock scratch stats running_of waiters
 --       finished_signal due_signal digests unique cancel_requests progress result_times result_expiry
---       scheduled_by_client log lanes lane bands ring ended_members step_jobs steps runners signed_on
+--       scheduled_by_client log lanes lane bands ring ended_members step_jobs steps runners
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job
 -- ARGV[3] keep_ms     how long the outcome is kept

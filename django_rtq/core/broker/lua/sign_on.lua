@@ -11,7 +11,7 @@ local q, lease_ms, worker = named(), tonumber(ARGV[1]), ARGV[2]
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local now = record_contact(q, lease_ms)
--- Before it can claim: after a torn log, repair_lanes finds its jobs here. Workers of former versions have a score above 0.
+-- Before it can claim: after a torn log, repair_lanes finds its jobs here.
 redis.call("ZADD", q.signed_on, now - 10000000000000, worker)
 redis.call("ZADD", q.workers, now + lease_ms, worker)
 return "ok"

@@ -3,27 +3,16 @@
 -- The hash `runners` names the worker of each running job. While it exists, claims write it before the processing list, and
 -- ends of runs remove from it afterwards. The jobs that ran before are added by heartbeats, some workers in each; its field
 -- "" is when the last of them signed on, then "ready". From then on each job in a processing list is in it.
--- A worker of a former version does not write it: while one is signed on, or the hash is not ready, all lists are read.
--- Entries too many are left by former versions that reclaim, and by torn logs: readers look whether the worker holds the
--- job, and heartbeats remove those that they meet by chance.
+-- Until it is ready, all lists are read. Torn logs leave entries too many: readers look whether the worker holds the job, and
+-- heartbeats remove those that they meet by chance.
 
 -- With more than MANY_WORKERS there are entries, with FEW_WORKERS they are deleted. A heartbeat adds the jobs of
 -- WORKERS_AT_ONCE, or looks after LOOKUPS entries.
 local MANY_WORKERS, FEW_WORKERS, WORKERS_AT_ONCE, LOOKUPS = 100, 50, 50, 20
 
--- Whether a worker of a former version is signed on: those have the time as their score, others 10^13 less.
-local function has_former(q)
-  return redis.call("ZCOUNT", q.signed_on, 0, "+inf") > 0
-end
-
--- Whether all running jobs are in `runners`; `entry` is its field "".
-local function is_indexed(q, entry)
-  return entry == "ready" and not has_former(q)
-end
-
 -- How many jobs run.
 local function count_running(q)
-  if is_indexed(q, redis.call("HGET", q.runners, "")) then return redis.call("HLEN", q.runners) - 1 end
+  if redis.call("HGET", q.runners, "") == "ready" then return redis.call("HLEN", q.runners) - 1 end
   local running = 0
   for _, worker in ipairs(redis.call("ZRANGE", q.workers, 0, -1)) do
     running = running + redis.call("HLEN", q.running_of .. worker)
@@ -35,7 +24,7 @@ end
 -- has left the job with two workers, the one whose lease ends later.
 local function find_runner(q, id)
   local entry, worker = unpack(redis.call("HMGET", q.runners, "", id))
-  if is_indexed(q, entry) then
+  if entry == "ready" then
     local held = worker and redis.call("HGET", q.running_of .. worker, id)
     local lease = held and redis.call("ZSCORE", q.workers, worker)
     if lease then return worker, held, lease end
@@ -86,7 +75,7 @@ end
 -- Begin with `runners`, go on with it, repair or delete it.
 local function tend_runners(q)
   local workers, entry = redis.call("ZCARD", q.signed_on), redis.call("HGET", q.runners, "")
-  if workers <= (entry and FEW_WORKERS or MANY_WORKERS) or has_former(q) then
+  if workers <= (entry and FEW_WORKERS or MANY_WORKERS) then
     redis.call("UNLINK", q.runners) -- also what a torn log has left of it, without the field ""
   elseif entry == "ready" then
     remove_stale(q, LOOKUPS)
