@@ -22,12 +22,12 @@ from django.utils.translation import gettext_lazy as _
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of, places
-from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.schedules import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.calls import check_call, client_name
 from django_rtq.core.tasks.options.kinds import QUEUE
+from django_rtq.databases.clocks import database_now
 from django_rtq.databases.migrating import with_advice
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
 

@@ -27,7 +27,6 @@ from django_rtq.backend.results import new_result, plain_arguments, result_of, s
 from django_rtq.backend.rtq_task import RTQ_OPTIONS, RTQTask, WorkerTask
 from django_rtq.backend.running import between_signals
 from django_rtq.core.broker.task_backends import REDIS_OPTIONS, connection_settings_of
-from django_rtq.core.clocks import utc_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.core.handle import JobHandle
@@ -36,6 +35,7 @@ from django_rtq.core.jobs.job import made_at
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.task import USING_NAMES, Task, on_backend
 from django_rtq.core.validation import did_you_mean
+from django_rtq.databases.clocks import utc_now
 from django_rtq.exceptions import ConfigurationError, JobNotFound, TaskNotFound
 from django_rtq.exceptions import InvalidTask as InvalidRTQTask
 

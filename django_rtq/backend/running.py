@@ -26,7 +26,6 @@ from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core import signals
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import alias_of, places
-from django_rtq.core.clocks import utc_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import current_job
@@ -36,6 +35,7 @@ from django_rtq.core.jobs.failure import read_failures
 from django_rtq.core.jobs.job import Job, JobState, is_member, made_at
 from django_rtq.core.tasks import registry
 from django_rtq.core.worker.outcome import failure_line
+from django_rtq.databases.clocks import utc_now
 from django_rtq.exceptions import BrokerError, JobNotFound
 
 

@@ -37,11 +37,11 @@ from django_rtq.compat.celery_canvas import (
     xstarmap,
 )
 from django_rtq.compat.other_queues import INSTEAD
-from django_rtq.core.clocks import utc_now
 from django_rtq.core.jobs.context import current_job
 from django_rtq.core.jobs.job import new_job_id
 from django_rtq.core.schedules import Schedule, cron
 from django_rtq.core.tasks.decorator import task as rtq_task
+from django_rtq.databases.clocks import utc_now
 from django_rtq.exceptions import Bury, ConfigurationError, InvalidTask, Retry, RTQError, TimeLimitExceeded
 from django_rtq.workflows.store import workflow_of
 

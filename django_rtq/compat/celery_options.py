@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from django_rtq.core.clocks import utc_now
 from django_rtq.core.tasks.options.types import CeleryOptions
 from django_rtq.core.tasks.task import check_names
+from django_rtq.databases.clocks import utc_now
 from django_rtq.exceptions import InvalidTask
 
 _NAMES = {"queue": "queue_name", "priority": "priority", "time_limit": "time_limit", "headers": "headers"}

@@ -15,11 +15,11 @@ from django.apps import apps
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import pinned_in, place_of_job, places
-from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.context import current_job
 from django_rtq.core.tasks.registry import register
 from django_rtq.core.tasks.task import Task, on_backend
+from django_rtq.databases.clocks import database_now
 from django_rtq.databases.exactly_once import STEP_MARK
 from django_rtq.databases.known_jobs import known_jobs
 

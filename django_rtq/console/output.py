@@ -11,9 +11,9 @@ from unicodedata import combining, east_asian_width
 
 from django.core.management.base import OutputWrapper
 
-from django_rtq.core.clocks import utc_now
 from django_rtq.core.commands.command import one_line
 from django_rtq.core.jobs.serializer import DisplayEncoder
+from django_rtq.databases.clocks import utc_now
 
 LINES_EVERY = 5000  # a log file, where lines cannot be overwritten, gets one line for so many
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, Error, IntegrityError, connections, transaction
 
-from django_rtq.core.clocks import database_now
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import about_current_job, running
+from django_rtq.databases.clocks import database_now
 from django_rtq.databases.migrating import advised
 from django_rtq.exceptions import Bury, InvalidTask, PayloadError
 

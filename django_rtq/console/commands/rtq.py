@@ -30,9 +30,9 @@ from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.inspector.queues import unserved
 from django_rtq.console.output import Column, as_json, count, duration, facts
 from django_rtq.core.broker.task_backends import place_of, shard_of
-from django_rtq.core.clocks import utc_now
 from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, Options, one_line, seconds_from
 from django_rtq.core.tasks.registry import declared_queues
+from django_rtq.databases.clocks import utc_now
 from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, RTQError
 

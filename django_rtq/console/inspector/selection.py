@@ -18,9 +18,9 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.inspector.jobs.job_page import LISTS
-from django_rtq.core.clocks import utc_now
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.core.validation import did_you_mean
+from django_rtq.databases.clocks import utc_now
 
 LONGEST = 500  # characters of a query
 OUTCOMES = ("succeeded", "cancelled", "expired")  # the states of the list "finished"

@@ -15,7 +15,7 @@ from django_rtq.console.formatting import STATE_LABELS, format_duration, format_
 from django_rtq.console.output import duration, number
 from django_rtq.console.render.sparkline import sparkline
 from django_rtq.console.sanitize import clean_text
-from django_rtq.core.clocks import utc_now
+from django_rtq.databases.clocks import utc_now
 
 PageUrl = Callable[..., str]  # the address of a page, by its name and what it is about
 

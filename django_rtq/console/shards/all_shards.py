@@ -17,7 +17,7 @@ from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.merging import merge
 from django_rtq.core.broker.brokers import on_brokers_forgotten
 from django_rtq.core.broker.task_backends import shard_numbers, shard_place
-from django_rtq.core.clocks import utc_now
+from django_rtq.databases.clocks import utc_now
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, RTQError
 
 ANSWER_SECONDS = 1.0  # for so long a page waits for a shard

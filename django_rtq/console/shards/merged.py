@@ -47,8 +47,8 @@ from django_rtq.core.broker.task_backends import (
     shard_place,
     shard_places,
 )
-from django_rtq.core.clocks import utc_now
 from django_rtq.core.jobs.details import JobDetails
+from django_rtq.databases.clocks import utc_now
 from django_rtq.exceptions import BrokerError, RTQError, TooManyPausedTasks
 from django_rtq.limits.limits import LimitEditor, QueueLimits
 from django_rtq.scale.shard_options import share_of_queue

@@ -22,8 +22,8 @@ from django_rtq.console.render.column import JOB_STATE, TASK, TEXT, Column, Kind
 from django_rtq.console.render.sheet import Sheet
 from django_rtq.console.schedule_status import Keep, KnownSchedules, ScheduleStatus, read_all_schedules
 from django_rtq.core.broker.task_backends import alias_of
-from django_rtq.core.clocks import utc_now
 from django_rtq.core.schedules import START_FORMAT, Schedule
+from django_rtq.databases.clocks import utc_now
 
 _SOURCES = {
     "code": _("in the code"),
