@@ -38,7 +38,7 @@ def hidden_args(task: str, args: Any, *, shows_unknown: bool = False) -> list[An
     registered = known_task(task)
     if registered is None:
         return [hidden(value) if shows_unknown else HIDDEN for value in given]
-    names = registered.parameter_names
+    names = registered.call_signature.names
     return [hidden(value, names[i] if i < len(names) else "") for i, value in enumerate(given)]
 
 

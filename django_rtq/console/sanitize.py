@@ -62,7 +62,7 @@ def arguments_text(job: JobDetails, max_length: int = 80) -> str:
 def parameter_names(task: str) -> Sequence[str]:
     """The names of a task's parameters. Empty if the task is not registered in this process."""
     registered = known_task(task)
-    return () if registered is None else registered.parameter_names
+    return () if registered is None else registered.call_signature.names
 
 
 def _escaped(character: str) -> str:

@@ -6,7 +6,7 @@ What brings redis-py along is imported where it is needed: most checks need no s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.core.cache import caches
@@ -77,44 +77,33 @@ def _shared_with_caches(places: Sequence[ConnectionSettings]) -> Iterator[tuple[
 
 def check_schedules(**kwargs: Any) -> list[CheckMessage]:
     """rtq.E002: a schedule in the code or in RTQ["SCHEDULES"] is invalid."""
-    try:
-        config = get_config()
-    except ConfigurationError:
-        return []  # reported as rtq.E001
-    try:
-        declared_schedules(config)
-    except ConfigurationError as error:
-        return [Error(str(error), id="rtq.E002")]
-    return []
+    return _raised_by(declared_schedules, "rtq.E002")
 
 
 def check_middleware(**kwargs: Any) -> list[CheckMessage]:
     """rtq.E007: an entry of RTQ["MIDDLEWARE"] cannot be used."""
-    try:
-        config = get_config()
-    except ConfigurationError:
-        return []  # reported as rtq.E001
     kinds = {task.is_async for task in all_tasks().values() if not task.internal}
-    try:
-        check_chain(config.middleware, has_functions=False in kinds, has_coroutines=True in kinds)
-    except ConfigurationError as error:
-        return [Error(str(error), id="rtq.E007")]
-    return []
+    has = {"has_functions": False in kinds, "has_coroutines": True in kinds}
+    return _raised_by(lambda config: check_chain(config.middleware, **has), "rtq.E007")
 
 
 def check_email(**kwargs: Any) -> list[CheckMessage]:
     """rtq.E009: what RTQ["EMAIL"] says about e-mails in the background cannot be used."""
+    return _raised_by(
+        lambda config: config.email and [check() for check in parts("email_check")], "rtq.E009", 'RTQ["EMAIL"]: '
+    )
+
+
+def _raised_by(check: Callable[[Config], object], code: str, about: str = "") -> list[CheckMessage]:
+    """What is wrong with settings that can be read; others are reported as rtq.E001."""
     try:
-        has_options = bool(get_config().email)
+        config = get_config()
     except ConfigurationError:
-        return []  # reported as rtq.E001
-    if not has_options:
         return []
     try:
-        for check in parts("email_check"):
-            check()
+        check(config)
     except (ConfigurationError, InvalidTask) as error:
-        return [Error(f'RTQ["EMAIL"]: {error}', id="rtq.E009")]
+        return [Error(f"{about}{error}", id=code)]
     return []
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.client import clock_ms
@@ -285,13 +284,14 @@ class WorkerBroker(Broker):
 
         Returns the seconds until there may be more to reclaim (None: no worker is left), and (id, new place) pairs.
         """
-        (reply,) = self._call_on_each([queue], "reclaim", (self.lease_ms, limit))
+        command = SCRIPTS["reclaim"].call(self.keys.of(queue), (self.lease_ms, limit))
+        reply = self.redis.execute_one(command, resend=True)
         return earliest_seconds([reply]), _pairs(reply[1:])
 
     def repair_jobs(self, queue: str) -> list[tuple[str, str]]:
         """Look at some records, and queue the jobs that are in no place. Returns (id, new place) pairs."""
-        (reply,) = self._call_on_each([queue], "repair_jobs", (MAINTAIN_AT_ONCE,))
-        return _pairs(reply)
+        command = SCRIPTS["repair_jobs"].call(self.keys.of(queue), (MAINTAIN_AT_ONCE,))
+        return _pairs(self.redis.execute_one(command, resend=True))
 
     def reclaim_child(self, queue: str, worker: str, guilty: Iterable[str]) -> list[tuple[str, str]]:
         """Reclaim the jobs of a process that has crashed. Only the guilty ones count a crash (G5)."""
@@ -303,13 +303,6 @@ class WorkerBroker(Broker):
             taken += _pairs(pairs)
             if not left:
                 return taken
-
-    def _call_on_each(
-        self, queues: Iterable[str], name: str, arguments: Sequence[Argument], *, worker: str = ""
-    ) -> list[Any]:
-        script = SCRIPTS[name]
-        commands = [script.call(self.keys.of(queue), arguments, worker=worker) for queue in queues]
-        return self.redis.execute(commands, resend=True)
 
 
 def for_workers(broker: Broker) -> WorkerBroker:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -18,6 +18,7 @@ from django_rtq.core.conf.option import (
     FLAG,
     Kind,
     accepts,
+    checked_by,
     dictionary,
     list_of_names,
     number,
@@ -58,24 +59,11 @@ def job_log_level(value: object) -> int | None:
     return level
 
 
-def _accepted_by(check: Callable[[Any], object], says: str) -> Kind:
-    """The values for which a function does not raise ValueError."""
-
-    def read(value: Any) -> Any:
-        check(value)
-        return value
-
-    return Kind(says, read)
-
-
-def _is_schedule(name: object, options: object) -> bool:
-    return isinstance(name, str) and bool(name) and isinstance(options, Mapping)
-
-
 def _check_schedules(schedules: Mapping[str, Any]) -> None:
     """Their options are checked when they are read."""
-    if not all(_is_schedule(name, options) for name, options in schedules.items()):
-        raise ValueError
+    for name, options in schedules.items():
+        if not isinstance(name, str) or not name or not isinstance(options, Mapping):
+            raise ValueError
 
 
 def _check_incidents(options: Any) -> None:
@@ -91,7 +79,7 @@ def _check_email(options: Mapping[str, Any]) -> None:
 
 #: Which commit jobs wait for.
 DATABASE = Kind("True, False, or the alias of a database in DATABASES", _read_database)
-_LOG_LEVEL = _accepted_by(job_log_level, 'True, False, or the name of a level of logging, like "INFO"')
+_LOG_LEVEL = checked_by(job_log_level, 'True, False, or the name of a level of logging, like "INFO"')
 _PREFIX = accepts(
     lambda value: isinstance(value, str) and value != "" and not set(value) & set("{}:*? \n"),
     "a word without {}:*? or spaces",
@@ -189,7 +177,7 @@ class Config:
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = option(("tasks",), _TASK_MODULES, unit="names")
     #: From when on something is an incident, and which kinds are not reported.
-    incidents: Mapping[str, Any] = option({}, _accepted_by(_check_incidents, ""))
+    incidents: Mapping[str, Any] = option({}, checked_by(_check_incidents, ""))
     #: Keep the arguments of jobs with their results, unless their task says otherwise.
     keep_args: bool = option(False, FLAG)
     #: Keep the last lines that a job logs: all that its loggers let through (True), or those from a level on ("INFO").

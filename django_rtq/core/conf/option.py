@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NoReturn
 
 from django_rtq.core.validation import TEN_YEARS, did_you_mean, is_finite
 from django_rtq.exceptions import ConfigurationError, RTQError
@@ -88,15 +88,24 @@ def unknown_option(where: str, name: object, known: Iterable[str], noun: str = "
 # -- kinds
 
 
-def accepts(test: Callable[[Any], bool], says: str) -> Kind:
-    """The values that pass a test."""
+def checked_by(check: Callable[[Any], object], says: str) -> Kind:
+    """The values for which a function raises neither ValueError nor ConfigurationError."""
 
     def read(value: Any) -> Any:
-        if not test(value):
-            raise ValueError
+        check(value)
         return value
 
     return Kind(says, read)
+
+
+def accepts(test: Callable[[Any], bool], says: str) -> Kind:
+    """The values that pass a test."""
+
+    def check(value: Any) -> None:
+        if not test(value):
+            raise ValueError
+
+    return checked_by(check, says)
 
 
 def number(
@@ -152,15 +161,12 @@ def list_of_names(noun: str, example: str) -> Kind:
 
 
 def dictionary(check: Callable[[Any], object], says: str) -> Kind:
-    """Dictionaries, whose content a function checks. It raises ConfigurationError, or ValueError for what is none."""
+    """Dictionaries, whose content a function checks."""
+    return checked_by(lambda value: check(value) if isinstance(value, Mapping) else _refuse(), says)
 
-    def read(value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            raise ValueError
-        check(value)
-        return value
 
-    return Kind(says, read)
+def _refuse() -> NoReturn:
+    raise ValueError
 
 
 ANY = Kind("anything", lambda value: value)

@@ -35,13 +35,6 @@ from django_rtq.core.tasks.enqueuing import (
 )
 from django_rtq.core.tasks.options.backoff import DEFAULT, Backoff, as_backoff, as_json
 from django_rtq.core.tasks.options.kinds import CLIENT, ERRORS, HEADERS, QUEUE, Moment, headers_text, moment_argument
-from django_rtq.core.tasks.options.uniqueness import (
-    DAY_SECONDS,
-    OnConflict,
-    Uniqueness,
-    UniqueOption,
-    Until,
-)
 from django_rtq.core.transactions.rules import OnCommit, database_to_await, named_database, outbox_database
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 
@@ -49,6 +42,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from django_rtq.core.tasks.options.types import CeleryOptions, UsingOptions
+    from django_rtq.core.tasks.options.uniqueness import OnConflict, Uniqueness, UniqueOption, Until
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -137,7 +131,7 @@ class Task(EnqueueMethods[P, R_co]):
         says='"done", or "start": a second job is accepted while the first one runs',
     )
     unique_seconds: float = option(
-        DAY_SECONDS,
+        86_400.0,
         seconds(or_none=False),
         on=CALL,
         makes="uniqueness",
@@ -235,11 +229,6 @@ class Task(EnqueueMethods[P, R_co]):
     def queue(self) -> str:
         """The name of the queue of its jobs."""
         return self.queue_name or get_config().default_queue
-
-    @property
-    def parameter_names(self) -> Sequence[str]:
-        """The names of the positional parameters."""
-        return self.call_signature.names
 
     # -- calls
 
@@ -343,6 +332,8 @@ class Task(EnqueueMethods[P, R_co]):
     def uniqueness(self) -> Uniqueness | None:
         """The checked options of a unique task; None for others. Raises InvalidTask."""
         if self.unique is not False:
+            from django_rtq.core.tasks.options.uniqueness import Uniqueness  # few tasks are unique
+
             return Uniqueness(
                 owner=self.name,
                 unique=self.unique,

@@ -20,8 +20,6 @@ UniqueOption = bool | Sequence[str] | Callable[..., Any]
 Until = Literal["start", "done"]
 OnConflict = Literal["return", "raise", "replace", "rerun"]
 
-DAY_SECONDS = 86_400.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniqueness:
