@@ -13,19 +13,6 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.core import logs
 from django_rtq.core.conf.config import has_celery_stand_in, task_modules, uses_task_backend
 
-_ALWAYS: dict[str, Any] = {}
-_IN_DEPLOY = {"deploy": True}
-CHECKS = {
-    "django_rtq.core.checks.check_settings": ("rtq", _ALWAYS),
-    "django_rtq.core.checks.check_server": ("rtq", _IN_DEPLOY),
-    "django_rtq.core.checks.check_databases": ("rtq", _IN_DEPLOY),
-    "django_rtq.core.checks.check_schedules": ("rtq", _ALWAYS),
-    "django_rtq.core.checks.check_middleware": ("rtq", _ALWAYS),
-    "django_rtq.core.checks.check_email": ("rtq", _ALWAYS),
-    "django_rtq.core.checks.check_commits": ("rtq", _IN_DEPLOY),
-    "django_rtq.databases.checks.check_tables": (django_checks.Tags.database, _ALWAYS),
-}
-
 
 def _when_run(path: str) -> Callable[..., Any]:
     """A check that is imported when it runs: few processes do that."""
@@ -34,6 +21,14 @@ def _when_run(path: str) -> Callable[..., Any]:
         return import_string(path)(**options)
 
     return check
+
+
+CHECKS = {
+    name: _when_run(f"django_rtq.core.checks.check_{name}")
+    for name in ("settings", "schedules", "middleware", "email", "server", "databases", "commits")
+}
+IN_DEPLOY = ("server", "databases", "commits")
+CHECK_OF_TABLES = _when_run("django_rtq.databases.checks.check_tables")
 
 
 class RTQConfig(AppConfig):
@@ -51,8 +46,9 @@ class RTQConfig(AppConfig):
     def ready(self) -> None:
         """Does not connect to Redis: `migrate` and `collectstatic` must work without it."""
         logs.connect_operator_events()
-        for path, (tag, options) in CHECKS.items():
-            django_checks.register(_when_run(path), tag, **options)
+        for name, check in CHECKS.items():
+            django_checks.register(check, "rtq", deploy=name in IN_DEPLOY)
+        django_checks.register(CHECK_OF_TABLES, django_checks.Tags.database)
         if uses_task_backend():
             import_module("django_rtq.backend")  # for the tasks of django.tasks in modules that are not imported here
         autodiscover_modules(*task_modules())

@@ -19,12 +19,12 @@ from benchmarks.figures import FIGURES
 from benchmarks.publish import README_FIGURES, README_SENTENCE
 from django_rtq import JobState, signals
 from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QUEUE_KEYS
 from django_rtq.core.broker.maintenance import Maintenance
 from django_rtq.core.broker.redis.settings import read_connection_settings
 from django_rtq.core.broker.schedule_store import ScheduleStore
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import OPTIONS, Config, read_config
 from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.tasks import Task, registry
@@ -317,7 +317,8 @@ def test_every_script_is_in_the_readme_of_the_scripts():
 
 
 def test_every_method_in_the_readme_of_the_scripts_exists():
-    owners = {owner.__name__: owner for owner in (Broker, Inspector, Maintenance, ScheduleStore)}
+    owners = {owner.__name__: owner for owner in (WorkerBroker, Inspector, Maintenance, ScheduleStore)}
+    owners["Broker"] = WorkerBroker
     for row in rows(read(OPERATIONS)):
         for owner, names in re.findall(
             r"`(Broker|Inspector|Maintenance|ScheduleStore)\.(\w+(?:`, `\w+)*)`", " | ".join(row)

@@ -9,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from django_rtq.core.broker.settlement import Report, Settlement
+from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.core.jobs import serializer
 from tests.support.jobs import QUEUE, new_job
 
@@ -61,11 +62,11 @@ def failure(error_class="shop.errors.OutOfOrder", error="it broke", attempt=1):
 def bury(broker, *jobs, queue=QUEUE, line=None):
     """Let these jobs die in a queue where nothing waits. Returns their ids."""
     broker.enqueue(queue, jobs)
-    broker.sign_on([queue], "buries")
-    (claimed,) = broker.claim("buries", [queue], len(jobs)).claimed
+    for_workers(broker).sign_on([queue], "buries")
+    (claimed,) = for_workers(broker).claim("buries", [queue], len(jobs)).claimed
     dead = [Report("bury", job_id, text=line or failure()) for job_id in claimed.ids]
-    assert broker.settle("buries", queue, Settlement(reports=dead)) == []
-    broker.sign_off([queue], "buries")
+    assert for_workers(broker).settle("buries", queue, Settlement(reports=dead)) == []
+    for_workers(broker).sign_off([queue], "buries")
     return [job.id for job in jobs]
 
 

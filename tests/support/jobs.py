@@ -10,6 +10,7 @@ import time
 from django_rtq.core.broker.cancelling import cancel_call, wake_supervisor_of
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.settlement import Report, Settlement
+from django_rtq.core.broker.worker_broker import for_workers
 
 QUEUE = "default"
 WORKER = "w1"
@@ -66,8 +67,8 @@ def claimed_job(broker, name=None, *, worker=WORKER, queue=QUEUE, **options):
 def claimed_jobs(broker, *jobs, worker=WORKER, queue=QUEUE):
     """Jobs that a worker holds, in a queue where nothing else waited."""
     assert set(broker.enqueue(queue, jobs)) == {"ok"}
-    broker.sign_on([queue], worker)
-    (claimed,) = broker.claim(worker, [queue], len(jobs)).claimed
+    for_workers(broker).sign_on([queue], worker)
+    (claimed,) = for_workers(broker).claim(worker, [queue], len(jobs)).claimed
     assert {i.decode() for i in claimed.ids} == {job.id for job in jobs}
     return list(jobs)
 
@@ -87,7 +88,7 @@ def retrying_job(broker, name=None, *, wait_ms=60_000, **options):
     """A job that has failed once and waits for its next attempt."""
     job = claimed_job(broker, name, worker="failing", **options)
     settle(broker, "retry", job, worker="failing", wait_ms=wait_ms)
-    broker.sign_off([QUEUE], "failing")
+    for_workers(broker).sign_off([QUEUE], "failing")
     return job
 
 
@@ -95,14 +96,14 @@ def dead_job(broker, name=None, **options):
     """A dead letter that failed once."""
     job = claimed_job(broker, name, worker="failing", **options)
     settle(broker, "bury", job, worker="failing")
-    broker.sign_off([QUEUE], "failing")
+    for_workers(broker).sign_off([QUEUE], "failing")
     return job
 
 
 def suspect_job(broker, name=None, **options):
     """A queued job that has crashed a worker before."""
     job = claimed_job(broker, name, worker="crashing", **options)
-    broker.reclaim_child(QUEUE, "crashing", [job.id])
+    for_workers(broker).reclaim_child(QUEUE, "crashing", [job.id])
     return job
 
 
@@ -110,7 +111,7 @@ def finished_job(broker, name=None, **options):
     """A job that has succeeded."""
     job = claimed_job(broker, name, worker="finishing", **options)
     settle(broker, "ack", job, worker="finishing")
-    broker.sign_off([QUEUE], "finishing")
+    for_workers(broker).sign_off([QUEUE], "finishing")
     return job
 
 
@@ -163,11 +164,12 @@ def client_of(job):
 
 def settle(broker, verb, *jobs, worker=WORKER, **details):
     """End the run of jobs; answers the stale ids."""
-    return broker.settle(worker, QUEUE, settlement(verb, *jobs, **details))
+    return for_workers(broker).settle(worker, QUEUE, settlement(verb, *jobs, **details))
 
 
 def claim(broker, wanted=1, *, worker="w2", queues=(QUEUE,), idle=1):
     """Claim for a worker that is new, or was not; answers the ids."""
+    broker = for_workers(broker)
     broker.sign_on(queues, worker)
     return [i.decode() for part in broker.claim(worker, queues, wanted, idle=idle).claimed for i in part.ids]
 

@@ -1,6 +1,7 @@
 """Single script calls that production sends only as part of a heartbeat, or of a maintenance step."""
 
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
+from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.core.broker.worker_messages import earliest_seconds, promoted_ids
 from tests.support.jobs import QUEUE
 
@@ -24,9 +25,9 @@ def let_heartbeats_tend(broker, queue=QUEUE):
     forget = ("HDEL", clock, "tended", "counted")  # as if a lease had passed
     broker.redis.execute_one(forget)
     while goes_on:
-        _, lost, _ = broker.tend(broker.heartbeat([queue], {}, promote=True))
+        _, lost, _ = for_workers(broker).tend(for_workers(broker).heartbeat([queue], {}, promote=True))
         if lost:
-            broker.repair_jobs(queue)
+            for_workers(broker).repair_jobs(queue)
         goes_on = int(broker.redis.execute([("HGET", clock, "repaired"), forget])[0] or 0) > 0
 
 
