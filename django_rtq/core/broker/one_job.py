@@ -41,11 +41,27 @@ class JobAccess:
 
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
         """Block until the job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
-        return wait(self._broker, job_id, queue, timeout)
+        check_id(job_id)
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            query = SCRIPTS["find_job"].call(self._broker.keys.of(queue), (job_id,))
+            reply = wait_for_end(self._broker, queue, job_id, _left(until), query)
+            details = read_found(job_id, queue, reply) if reply else None
+            if details or not reply:
+                return details
+            queue = self.find(job_id).queue
 
     async def await_end(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
         """wait() for coroutines."""
-        return await await_job(self._broker, job_id, queue, timeout)
+        check_id(job_id)
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            query = SCRIPTS["find_job"].call(self._broker.keys.of(queue), (job_id,))
+            reply = await await_end(self._broker, queue, job_id, _left(until), query)
+            details = read_found(job_id, queue, reply) if reply else None
+            if details or not reply:
+                return details
+            queue = (await self.afind(job_id)).queue
 
     def find_waiting(self, job_id: str, queue: str) -> tuple[JobDetails, str]:
         """find(), and why it waits: "" if it does not, or nobody knows. Raises JobNotFound."""
@@ -85,13 +101,13 @@ class JobAccess:
         self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
     ) -> None:
         """Give a job an event, for which it waits now or later: see JobHandle.send()."""
-        self._broker.redis.run(_send_event(self._broker, job_id, queue, event, value, token))
+        self._broker.redis.run(required("send_event")(self._broker, job_id, queue, event, value, token))
 
     async def asend(
         self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
     ) -> None:
         """send() for coroutines."""
-        await self._broker.async_redis.run(_send_event(self._broker, job_id, queue, event, value, token))
+        await self._broker.async_redis.run(required("send_event")(self._broker, job_id, queue, event, value, token))
 
 
 def access_to_jobs(place: str) -> JobAccess:
@@ -122,32 +138,6 @@ def find_waiting(broker: Broker, job_id: str, queue: str) -> Steps[tuple[JobDeta
     return (yield from find(broker, job_id, queue)), ""
 
 
-def wait(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
-    """Block until a job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
-    check_id(job_id)
-    until = None if timeout is None else time.monotonic() + timeout
-    while True:
-        query = SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,))
-        reply = wait_for_end(broker, queue, job_id, _left(until), query)
-        details = read_found(job_id, queue, reply) if reply else None
-        if details or not reply:
-            return details
-        queue = broker.redis.run(find(broker, job_id, None)).queue
-
-
-async def await_job(broker: Broker, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
-    """wait() for coroutines."""
-    check_id(job_id)
-    until = None if timeout is None else time.monotonic() + timeout
-    while True:
-        query = SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,))
-        reply = await await_end(broker, queue, job_id, _left(until), query)
-        details = read_found(job_id, queue, reply) if reply else None
-        if details or not reply:
-            return details
-        queue = (await broker.async_redis.run(find(broker, job_id, None))).queue
-
-
 def _left(until: float | None) -> float | None:
     return None if until is None else until - time.monotonic()
 
@@ -175,12 +165,6 @@ def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -
     if place:
         return (yield from cancel(broker, job_id, place, terminate=terminate))
     raise WrongState(job_id, NOT_CANCELLED["finished"]) if has_finished else JobNotFound(job_id)
-
-
-def _send_event(
-    broker: Broker, job_id: str, queue: str | None, event: str, value: Any, token: str | None
-) -> Steps[None]:
-    yield from required("send_event")(broker, job_id, queue, event, value, token)
 
 
 def other_place(broker: Broker, job_id: str, queue: str) -> Steps[str]:

@@ -234,7 +234,9 @@ class Executor:
             raise
         except BaseException as error:  # noqa: BLE001 - a CancelledError of the job itself as well
             run.seconds = time.perf_counter() - started
-            outcome = await self._afailed(run, error)
+            if run.part is not None:
+                await run.part.aleave()
+            outcome = self._failed(run, error)
         else:
             run.seconds = time.perf_counter() - started
             outcome = self._succeeded(run, result)
@@ -242,11 +244,6 @@ class Executor:
 
     def _set_kill_deadline(self, seconds: float, entry: int) -> None:
         self._shared.set_deadline(time.monotonic() + seconds + self._config.kill_grace_seconds, entry)
-
-    async def _afailed(self, run: Run, error: BaseException) -> Outcome:
-        if run.part is not None:
-            await run.part.aleave()
-        return self._failed(run, error)
 
     def _failed(self, run: Run, error: BaseException) -> Outcome:
         cause, failures = error, run.failures

@@ -223,7 +223,7 @@ class ThreadedRunner(Runner):
         for run in runs:
             if run.others:
                 if first := self._open_all(run):
-                    self._submit(partial(self._run_together_in_thread, first))
+                    self._submit(partial(self._run_in_thread, first))
                 else:
                     runs += self._free_slot(run)
             elif (outcome := self._executor.open(run)) is not None:
@@ -259,12 +259,10 @@ class ThreadedRunner(Runner):
 
     def _run_in_thread(self, run: Run) -> None:
         self._isolation.clean_up()
-        self._record(run, self._executor.execute(run))
-        self._start(self._free_slot(run))
-
-    def _run_together_in_thread(self, run: Run) -> None:
-        self._isolation.clean_up()
-        self._record_all(run)
+        if run.others:
+            self._record_all(run)
+        else:
+            self._record(run, self._executor.execute(run))
         self._start(self._free_slot(run))
 
     async def _run_in_slot(self, run: Run) -> None:
