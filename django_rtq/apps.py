@@ -28,7 +28,7 @@ CHECKS = {
     for name in ("settings", "schedules", "middleware", "email", "server", "databases", "commits")
 }
 IN_DEPLOY = ("server", "databases", "commits")
-CHECK_OF_TABLES = _when_run("django_rtq.databases.checks.check_tables")
+CHECK_OF_TABLES = _when_run("django_rtq.core.checks.check_tables")
 
 
 class RTQConfig(AppConfig):

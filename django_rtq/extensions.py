@@ -4,6 +4,7 @@ from django_rtq.core.extension import Extension
 
 EXTENSIONS: list[Extension] = [
     Extension(  # databases
+        check_tables="django_rtq.databases.checks.check_tables",
         exactly_once="django_rtq.databases.exactly_once.ExactlyOnce",
         outbox="django_rtq.databases.outbox_calls.OUTBOX",
         relay="django_rtq.databases.relay.OutboxRelay",

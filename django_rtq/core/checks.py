@@ -194,6 +194,11 @@ def check_commits(**kwargs: Any) -> list[CheckMessage]:
     return problems
 
 
+def check_tables(**options: Any) -> list[CheckMessage]:
+    """rtq.W005: tables are missing that an app needs. For `check --database`."""
+    return [problem for check in parts("check_tables") for problem in check(**options)]
+
+
 def _connects_anew(settings: Mapping[str, Any]) -> bool:
     """Not for a database in memory, and not for one that is not configured (the dummy)."""
     is_kept = settings["CONN_MAX_AGE"] != 0 or settings["OPTIONS"].get("pool")

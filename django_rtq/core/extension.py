@@ -27,6 +27,7 @@ class Extension:
     check_batch: str = ""  # (Task) -> None: raises InvalidTask for what does not fit the option `batch`
     check_incidents: str = ""  # (value of RTQ["INCIDENTS"]) -> None: raises ConfigurationError
     check_shards: str = ""  # (RTQ["SHARDS"], RTQ["QUEUES"]) -> None: raises ConfigurationError
+    check_tables: str = ""  # (databases=) -> list[CheckMessage]: about tables that are missing
     chores: str = ""  # (Broker, queues) -> list[Chore] of core/worker/supervisor/heartbeat.py
     duties: str = ""  # likewise, before promotion and repairs: what limits rest on
     email_check: str = ""  # () -> None: raises what is wrong with RTQ["EMAIL"]

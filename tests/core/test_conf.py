@@ -11,7 +11,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.conf.config import DEBUG_REDIS, OPTIONS, Config, get_config, read_config, task_modules
 from django_rtq.core.conf.queue_options import check_queue_name, is_queue_name
 from django_rtq.exceptions import ConfigurationError, InvalidTask, RTQError
-from tests.support.apps import get_inspector
+from tests.support.apps import get_inspector, needs
 
 URL = "redis://localhost:6379/3"
 
@@ -240,6 +240,7 @@ def test_settings_and_keys_agree_on_what_a_queue_name_is(name):
         assert is_queue_name(name)
 
 
+@needs("limits")
 @pytest.mark.parametrize(
     ("queues", "problem"),
     [

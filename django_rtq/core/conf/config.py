@@ -59,7 +59,7 @@ def job_log_level(value: object) -> int | None:
     return level
 
 
-def _check_schedules(schedules: Mapping[str, Any]) -> None:
+def _check_schedules(schedules: Mapping[Any, Any]) -> None:
     """Their options are checked when they are read."""
     for name, options in schedules.items():
         if not isinstance(name, str) or not name or not isinstance(options, Mapping):

@@ -16,7 +16,7 @@ from django_rtq.core.jobs.record import write_body
 from django_rtq.core.tasks import declaration, registry
 from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import InvalidTask, TaskNotFound
-from tests.support.apps import captured, drain
+from tests.support.apps import captured, drain, needs
 from tests.support.claims import take
 from tests.support.jobs import queued_job
 
@@ -227,6 +227,7 @@ def test_its_options_can_be_extended():
     assert (sent.queue_name, sent.priority, sent.takes_context) == ("mail", 5, True)
 
 
+@needs("compat")
 def test_options_that_belong_to_one_task_are_refused():
     for name in ("name", "aliases", "takes_context"):
         assert refusal(task.with_options, **{name: 1}) == (

@@ -15,6 +15,7 @@ from django_rtq.core.tasks.options.backoff import DEFAULT
 from django_rtq.core.tasks.options.kinds import moment_argument
 from django_rtq.core.validation import TEN_YEARS
 from django_rtq.exceptions import InvalidTask
+from tests.support.apps import needs
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE
 
@@ -127,6 +128,7 @@ def test_a_bad_backoff_is_refused(backoff):
     assert refusal(task(backoff=backoff), send).startswith(f"{NAME}: ")
 
 
+@needs("compat")
 def test_an_option_that_is_not_known_is_refused_with_those_that_are():
     unique = "unique, unique_on_conflict, unique_seconds, unique_until"
     known = "client, expires, max_attempts, max_crashes, on_commit, priority, queue_name, result_ttl"
@@ -145,6 +147,7 @@ def test_an_option_that_is_not_known_is_refused_with_those_that_are():
         )
 
 
+@needs("compat")
 def test_an_option_in_the_wrong_place_is_refused_with_the_right_one():
     assert refusal(task, run_after=3) == "@task does not take 'run_after'. Use .using(run_after=…)."
     assert refusal(task, headers={}) == "@task does not take 'headers'. Use .using(headers=…)."
