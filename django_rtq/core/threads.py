@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, TypeVar
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -16,12 +15,7 @@ from django.db.backends.signals import connection_created
 
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable
 
-if TYPE_CHECKING:
-    pass
-
-
 _here = threading.local()  # whether this thread has opened database connections
-T = TypeVar("T")
 logger = logging.getLogger("django_rtq")
 
 _MIN_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.05, 5.0
