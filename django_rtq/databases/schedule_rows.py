@@ -67,11 +67,13 @@ def _queues_of(rows: Iterable[tuple[str, Mapping[str, Any] | None]]) -> set[str]
 
 def deletions_of_rows() -> list[ScheduledTask]:
     """Schedules that delete old rows of tasks with exactly_once, in the queues of these tasks: they have workers."""
-    delete = registry.get_task("django_rtq.internal_tasks.delete_committed_jobs")
     tasks = [task for task in registry.all_tasks().values() if task.exactly_once]
     deletions = {
         (place, task.queue, task.exactly_once) for task in tasks for place in places() if is_in(task.backend, place)
     }
+    if not deletions:
+        return []  # most projects: the task need not be imported
+    delete = registry.get_task("django_rtq.internal_tasks.delete_committed_jobs")
     return [
         ScheduledTask(
             task=on_backend(delete.using(queue_name=queue), place),
