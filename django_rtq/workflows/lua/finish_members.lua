@@ -20,7 +20,17 @@
 
 local q, most, jobs = named(), tonumber(ARGV[1]), ARGV
 local home = KEYS[3] == KEYS[1] and q or named(3)
-local now, flows, order, n, lacking = now_ms(q.clock), {}, {}, 0, {}
+local now, flows, order, lacking = now_ms(q.clock), {}, {}, {}
+
+-- What becomes known in this call of the workflow of a member; false if that is gone.
+local function ends_of(id)
+  local flow = string.sub(id, 14, 16) .. string.sub(id, 18, 26)
+  if flows[flow] == nil then
+    flows[flow] = open_ends(home, flow, now) or false
+    if flows[flow] then order[#order + 1] = flows[flow] end
+  end
+  return flows[flow]
+end
 
 -- Whether what a member has added is there, or its workflow is over.
 local function has_added(flow, id)
@@ -32,37 +42,23 @@ redis.call("DEL", q.scratch) -- lets a full server be drained
 local mine, stale, entries = split_held(q.running, jobs, 3, 2)
 for i = 1, #mine do
   local id = jobs[mine[i]]
-  local part = string.sub(id, 14, 26) -- the same in all members of a workflow of which others take results, or none
-  local ends = flows[part]
-  if ends == nil then
-    local flow = string.sub(part, 1, 3) .. string.sub(part, 5)
-    ends = flows[flow]
-    if ends == nil then
-      ends = open_ends(home, flow, now) or false
-      flows[flow] = ends
-      if ends then
-        n = n + 1
-        order[n] = ends
-      end
-    end
-    flows[part] = ends
-  end
+  local ends = ends_of(id)
   local is_whole = true
   if string.byte(jobs[mine[i] + 1]) == 45 then
     jobs[mine[i] + 1] = string.format("%.0f", -1 - jobs[mine[i] + 1])
     is_whole = not ends or has_added(ends.flow, id)
     if not is_whole then table.insert(lacking, 1, i) end
   end
-  if ends and is_whole then add_end(ends, id, "done", string.byte(part, 4) == 57 and jobs[mine[i] + 2] or "") end
+  if ends and is_whole then add_end(ends, id, "done", string.byte(id, 17) == 57 and jobs[mine[i] + 2] or "") end
 end
 for _, i in ipairs(lacking) do -- from behind
   stale[#stale + 1] = jobs[table.remove(mine, i)]
   table.remove(entries, i)
 end
 -- Before the jobs leave `running`: what a torn log has lost is done again when they run again.
-for i = 1, n do order[i].news = write_ends(order[i]) end
+for i = 1, #order do order[i].news = write_ends(order[i]) end
 local reply = { finish_held(q, jobs, mine, stale, entries, most, now, "succeeded") }
-for i = 1, n do
+for i = 1, #order do
   local flow = order[i].flow
   reply[2 * i], reply[2 * i + 1] = flow.id, add_starting(flow, { order[i].news, redis.call("HGET", flow.hash, "name") })
 end

@@ -26,13 +26,8 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "A list of one entry has no order.": ('lib/workflow_steps send_signal: ["LPUSH" -> "RPUSH"]',),
     "It reads or computes more, with the same result.": (
-        "lib/member_ends find_step: [last and number >= last.first and number < last.first + last.size -> false]",
-        "lib/member_ends find_step: number[ >= -> > ]last.first",
         "lib/member_ends find_step: [number >= step.first and number < step.first + step.size -> false]",
         "lib/member_ends find_step: number[ >= -> > ]step.first",
-        "lib/member_ends find_step: [ends.last = step -> nothing]",
-        "finish_members : [ends == nil -> true]",
-        "finish_members : [flows[part] = ends -> nothing]",
         'advance_workflow : [note ~= "done" -> true]',
         'settle : [state ~= "succeeded" -> true]',
         "settle : [q.has_limits -> true]",
@@ -54,10 +49,6 @@ REASONS: dict[str, tuple[str, ...]] = {
         "renew renew_leases: [ends ~= renewed_until -> true]",
         "renew renew_leases: [renewed_until = ends -> nothing]",
         "renew : [place == 1 -> true]",
-    ),
-    "No job is twice in a call.": (
-        "lib/member_ends add_bit: [mask % (2 * weight) < weight -> true]",
-        "lib/member_ends add_bit: mask % (2 * weight)[ < -> <= ]weight",
     ),
     "Two clients have not the same name.": (
         "lib/virtual_turns is_before: (string.byte(one, i) or -1)[ < -> <= ](string.byte(two, i) or -1)",
