@@ -6,8 +6,12 @@ import functools
 import inspect
 import unittest
 from abc import ABC, abstractmethod
+from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 D = TypeVar("D")
 
@@ -19,13 +23,23 @@ class Activation(ABC):
     test methods of another class.
     """
 
-    @abstractmethod
-    def __enter__(self) -> Any: ...
+    def __init__(self) -> None:
+        self._entered: list[ExitStack] = []
 
-    @abstractmethod
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self.enter(stack)
+            self._entered.append(stack.pop_all())
+        return self
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self._entered.pop().close()
+
+    @abstractmethod
+    def enter(self, stack: ExitStack) -> None:
+        """Begin a block. The stack ends it."""
 
     def __call__(self, decorated: D) -> D:
         if inspect.isclass(decorated):

@@ -7,7 +7,6 @@ import importlib
 import secrets
 from collections.abc import Mapping
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any
 
 from django.conf import settings
@@ -38,27 +37,20 @@ class PrivateRedis(Activation):
     """See private_redis()."""
 
     def __init__(self, redis: str | Mapping[str, Any]) -> None:
+        super().__init__()
         self._redis = redis
-        self._entered: list[ExitStack] = []
 
-    def __enter__(self) -> None:
-        with ExitStack() as stack:
-            redis = self._redis or get_config().test_redis
-            if redis in ("", _FAKE):  # the latter: inside another block
-                redis = _FAKE
-                _fake_servers.append(new_fake_server())
-                stack.callback(_fake_servers.pop)
-            options = {**(getattr(settings, "RTQ", None) or {}), "TEST_REDIS": redis, "TEST": None}
-            options["PREFIX"] = new_prefix()
-            stack.enter_context(substitute_broker(None))
-            stack.enter_context(override_settings(RTQ=options))
-            stack.callback(lambda: delete_all(get_broker()))
-            self._entered.append(stack.pop_all())
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._entered.pop().close()
+    def enter(self, stack: ExitStack) -> None:
+        redis = self._redis or get_config().test_redis
+        if redis in ("", _FAKE):  # the latter: inside another block
+            redis = _FAKE
+            _fake_servers.append(new_fake_server())
+            stack.callback(_fake_servers.pop)
+        options = {**(getattr(settings, "RTQ", None) or {}), "TEST_REDIS": redis, "TEST": None}
+        options["PREFIX"] = new_prefix()
+        stack.enter_context(substitute_broker(None))
+        stack.enter_context(override_settings(RTQ=options))
+        stack.callback(lambda: delete_all(get_broker()))
 
 
 def connect_to_fake() -> Any:

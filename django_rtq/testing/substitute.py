@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from unittest import mock
 
@@ -28,7 +27,7 @@ from django_rtq.workflows.steps.store import Holder, StepStore
 from django_rtq.workflows.store import NewWorkflow, WorkflowStore
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    pass
 
 S = TypeVar("S")
 Item = TypeVar("Item")
@@ -42,22 +41,14 @@ class Substitute(Activation, Sequence[Item]):
     name = ""  # what is active, for an error message
 
     def __init__(self) -> None:
-        self._entered: list[ExitStack] = []
+        super().__init__()
         self._engine: WorkerBroker | None = None
 
-    def __enter__(self) -> Self:
+    def enter(self, stack: ExitStack) -> None:
         self.begin()
-        with ExitStack() as stack:
-            stack.enter_context(substitute_broker(self.broker()))
-            stack.enter_context(handles_of_substitutes())
-            self._entered.append(stack.pop_all())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._entered.pop().close()
-        self.close_engine()
+        stack.callback(self.close_engine)
+        stack.enter_context(substitute_broker(self.broker()))
+        stack.enter_context(handles_of_substitutes())
 
     def begin(self) -> None:
         """Start without jobs and workflows."""
