@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
@@ -73,22 +73,15 @@ def new_result(task: DjangoTask, job_id: str, args: list[Any], kwargs: dict[str,
     """
     result: DjangoResult = _new(DjangoResult)
     values = (task, job_id, _READY, made_at(job_id), args, kwargs, task.backend, [], [], *_NONE)
-    for set_field, value in zip(_SETTERS, values):  # noqa: B905 - strict=True would look at the lengths each time
-        set_field(result, value)
+    for name, value in zip(_NAMES, values):  # noqa: B905 - strict=True would look at the lengths each time
+        _set(result, name, value)
     return result
-
-
-def _setter_of(name: str) -> Callable[[DjangoResult, Any], object]:
-    """Sets a field of a TaskResult, through its slot. Without slots, as on Python 3.10, by its name."""
-    slot = getattr(DjangoResult, name, None)
-    set_slot: Callable[[DjangoResult, Any], object] | None = getattr(slot, "__set__", None)
-    return set_slot or (lambda result, value: object.__setattr__(result, name, value))
 
 
 _GIVEN = ("task", "id", "status", "enqueued_at", "args", "kwargs", "backend", "errors", "worker_ids")
 _OTHERS = tuple({each.name for each in fields(DjangoResult)}.difference(_GIVEN))
 _NONE = (None,) * len(_OTHERS)
-_SETTERS = tuple(map(_setter_of, (*_GIVEN, *_OTHERS)))
+_NAMES = (*_GIVEN, *_OTHERS)
 _READY = TaskResultStatus.READY
 _PLAIN = {str, int, float, bool, type(None)}
 _new, _set = object.__new__, object.__setattr__

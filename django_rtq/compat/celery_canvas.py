@@ -539,31 +539,29 @@ class GroupResult(list[AsyncResult]):
         return list(self)
 
 
-class EagerResult:
+class EagerResult(AsyncResult):
     """What apply() returns."""
 
+    def __new__(cls, value: Any = None, *, error: Exception | None = None) -> EagerResult:
+        """It has no id."""
+        return object.__new__(cls)
+
     def __init__(self, value: Any = None, *, error: Exception | None = None) -> None:
-        self.result = value if error is None else error
-        self.state = self.status = "SUCCESS" if error is None else "FAILURE"
-        self._error = error
+        self.id = self.task_id = ""
+        self._handle, self._value, self._error = None, value, error
+
+    @property
+    def state(self) -> str:
+        """SUCCESS or FAILURE."""
+        return "SUCCESS" if self._error is None else "FAILURE"
+
+    status = state
 
     def get(self, timeout: float | None = None, propagate: bool = True, **options: Any) -> Any:
         """The result. Raises what the function raised."""
         if self._error is not None and propagate:
             raise self._error
-        return self.result
-
-    def ready(self) -> bool:
-        """True."""
-        return True
-
-    def successful(self) -> bool:
-        """Whether the function has returned."""
-        return self._error is None
-
-    def failed(self) -> bool:
-        """Whether the function has raised."""
-        return self._error is not None
+        return self._value if self._error is None else self._error
 
 
 def _find(job_id: str) -> JobHandle[Any] | None:

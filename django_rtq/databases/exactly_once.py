@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, Error, IntegrityError, connections, transaction
 
 from django_rtq.core.conf.config import Config, get_config
@@ -209,10 +210,5 @@ def _update(alias: str, job_id: str, result: str) -> bool:
 
 
 def _select(alias: str, job_id: str, column: str) -> Any:
-    connection = connections[alias]
-    quote = connection.ops.quote_name
-    with connection.cursor() as cursor:
-        sql = f"SELECT {quote(column)} FROM {quote(TABLE)} WHERE {quote('job_id')} = %s"
-        cursor.execute(sql, [job_id])
-        row = cursor.fetchone()
-    return row and row[0]
+    rows = apps.get_model("django_rtq", "CommittedJob")._base_manager.using(alias)
+    return rows.filter(pk=job_id).values_list(column, flat=True).first()

@@ -38,9 +38,7 @@ class AllShardsBroker(Broker):
     def enqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """Enqueue jobs in their shards."""
         if len(jobs) == 1:
-            number = shard_in(jobs[0].id)
-            broker = self._find(shard_place(number)) if number else self
-            return Broker.enqueue(broker, queue, jobs, all_or_none=all_or_none)
+            return Broker.enqueue(self._broker_of(shard_in(jobs[0].id)), queue, jobs, all_or_none=all_or_none)
         merged = _Merged(jobs)
         parts = [(broker, at, merged.take(at)) for broker, at in self.by_shard(jobs)]
         steps = [(broker.redis, broker._enqueue(queue, part, all_or_none)) for broker, _, part in parts]

@@ -7,7 +7,7 @@ import reprlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -205,7 +205,7 @@ class StepCollector(After):
             nonlocal task, size
             task = called
             for args, kwargs in calls:
-                for reference in references_in(args, kwargs):
+                for reference in references_in((args, kwargs)):
                     self._wait_for(reference, waits, task.name)
                 job = new_job(task, args, dict(kwargs))
                 client = self._client_of(task, job)
@@ -217,7 +217,7 @@ class StepCollector(After):
                 parts[-1].size += len(line)
                 size += 1
 
-        self._pass_through_middleware(task, _pairs(task.name, calls), collect)
+        self._pass_through_middleware(task, checked_calls(task.name, calls), collect)
         if first + size > MAX_MEMBERS:
             raise InvalidWorkflow(self.id, f"has more than {MAX_MEMBERS:,} jobs. Divide the work.")
         self._connect(number, waits)
@@ -570,29 +570,22 @@ class AddedSteps(StepCollector):
 
 def _make_in_time(make: Callable[[], tuple[str, str]]) -> tuple[str, str]:
     """Make a workflow; if a queue is full whose on_full is "wait", wait for room. Raises QueueFull."""
-    try:
-        return make()
-    except QueueFull as error:
-        if is_in_transaction():
-            raise
-        full = error
-    for pause in pauses(full.queue, ["full"]):
-        time.sleep(pause)
+    waits: Iterator[float] | None = None
+    while True:
         try:
             return make()
-        except QueueFull as error:
-            full = error
-    raise full
+        except QueueFull as full:
+            if waits is None:
+                waits = iter(()) if is_in_transaction() else pauses(full.queue, ["full"])
+            if (pause := next(waits, None)) is None:
+                raise
+        time.sleep(pause)
 
 
 def _checked_text(what: str, value: Any) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
         raise ValueError(f"The {what} of a workflow is {value!r}, but has to be a text of 1 to {MAX_NAME} characters.")
     return value
-
-
-def _pairs(task: str, calls: Iterable[Any]) -> Iterator[tuple[Sequence[Any], Mapping[str, Any]]]:
-    return checked_calls(task, calls)
 
 
 def _line(job: NewJob, client: str) -> str:

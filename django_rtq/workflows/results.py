@@ -60,7 +60,7 @@ def _result(workflow: str, number: int, outcome: bytes | None) -> Any:
 
 def resolve(backend: str, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """The arguments of a call with results in the places of their references. Raises BrokerError and WrongState."""
-    single = sorted({(each.workflow, each.number) for each in _references((args, kwargs)) if each.size < 0})
+    single = sorted({(each.workflow, each.number) for each in references_in((args, kwargs)) if each.size < 0})
     found = {place: read_results(backend, place[0], [place[1]])[0] for place in single}
     for (workflow, number), value in found.items():
         if value is _LOST:
@@ -69,19 +69,15 @@ def resolve(backend: str, args: list[Any], kwargs: dict[str, Any]) -> tuple[list
     return args, kwargs
 
 
-def _references(value: Any) -> Iterator[ResultOf]:
+def references_in(value: Any) -> Iterator[ResultOf]:
+    """The results that arguments of a call name, at any depth."""
     if type(value) is ResultOf:
         yield value
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _references(item)
+            yield from references_in(item)
     elif isinstance(value, dict):
-        yield from _references(list(value.values()))
-
-
-def references_in(args: Any, kwargs: Any) -> list[ResultOf]:
-    """The results that the arguments of a call name, at any depth."""
-    return list(_references((args, kwargs)))
+        yield from references_in(list(value.values()))
 
 
 def _replaced(value: Any, backend: str, found: dict[tuple[str, int], Any]) -> Any:

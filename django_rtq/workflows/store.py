@@ -54,7 +54,6 @@ FOLLOW_SECONDS = 0.5  # of starting parts by who has settled members; who settle
 FORGET_SECONDS = 0.5  # of one call of forget_old()
 FORGOTTEN_AT_ONCE = 100
 STATE_PLACE = 10**13  # of a score of `workflow_states`: the place of the state; the rest is since when, ms
-FINAL_PLACES = (2, 3, 4)  # of the states in which a workflow is over
 QUIET_LEASES = 4  # in which nothing happened: then a running workflow is compared with its jobs
 COMPARED_AT_ONCE = 20  # workflows
 COMPARED_MEMBERS = 500  # of each, by chance
@@ -460,7 +459,7 @@ class WorkflowStore:
     def _forget_some(self) -> int:
         """Those that ended first. Returns how many they were."""
         key, most = self._home.workflow_states, FORGOTTEN_AT_ONCE + len(self._unforgettable)
-        bounds = [(place * STATE_PLACE, f"({(place + 1) * STATE_PLACE}") for place in FINAL_PLACES]
+        bounds = [scores_of(state) for state in STATES[2:]]  # in which a workflow is over
         reads: list[Command] = [("ZRANGEBYSCORE", key, *each, "WITHSCORES", "LIMIT", 0, most) for each in bounds]
         reads += [("ZCOUNT", key, *each) for each in bounds]
         (seconds, _), *replies = self._redis.execute([("TIME",), *reads], resend=True)

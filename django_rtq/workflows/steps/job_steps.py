@@ -14,6 +14,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
+from functools import partial
 from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple, NoReturn
@@ -312,38 +313,34 @@ class JobSteps:
 
     def sleep(self, seconds: float | timedelta) -> None:
         """Return if the sleep is over, else leave the run."""
-        wanted = self._begin_sleep(seconds)
-        self._fields()
-        if suspended := self._sleep(wanted):
-            self._save_loops()
-            self._suspend("sleep()", suspended)
+        self._pass(*self._begin_sleep(seconds))
 
     async def asleep(self, seconds: float | timedelta) -> None:
         """sleep() for coroutines."""
-        wanted = self._begin_sleep(seconds)
-        await self._afields()
-        if suspended := self._sleep(wanted):
-            await self._asave_loops()
-            self._suspend("sleep()", suspended)
+        await self._apass(*self._begin_sleep(seconds))
 
     def wait(self, event: str, timeout: float | timedelta | None) -> Any:
         """The value of an event. Leaves the run if it has not come yet."""
-        wanted, number = self._begin_wait(event, timeout)
-        self._fields()
-        found = self._wait(event, number, wanted)
-        if isinstance(found, JobSuspended):
-            self._save_loops()
-            self._suspend(f"wait({event!r})", found)
-        return found
+        return self._pass(*self._begin_wait(event, timeout))
 
     async def await_(self, event: str, timeout: float | timedelta | None) -> Any:
         """wait() for coroutines."""
-        wanted, number = self._begin_wait(event, timeout)
+        return await self._apass(*self._begin_wait(event, timeout))
+
+    def _pass(self, what: str, look: Callable[[], Any]) -> Any:
+        """What comes of a sleep or wait, if it is over. Leaves the run if it is not."""
+        self._fields()
+        if isinstance(found := look(), JobSuspended):
+            self._save_loops()
+            self._suspend(what, found)
+        return found
+
+    async def _apass(self, what: str, look: Callable[[], Any]) -> Any:
+        """_pass() for coroutines."""
         await self._afields()
-        found = self._wait(event, number, wanted)
-        if isinstance(found, JobSuspended):
+        if isinstance(found := look(), JobSuspended):
             await self._asave_loops()
-            self._suspend(f"wait({event!r})", found)
+            self._suspend(what, found)
         return found
 
     def _suspend(self, what: str, suspended: JobSuspended) -> NoReturn:
@@ -369,11 +366,11 @@ class JobSteps:
             loop.before_change(self._counts)
         self._counts = counts
 
-    def _begin_sleep(self, seconds: float | timedelta) -> float:
+    def _begin_sleep(self, seconds: float | timedelta) -> tuple[str, Callable[[], Any]]:
         self._check_may_suspend("sleep()")
         wanted = self._seconds(seconds, f"sleep({seconds!r})")
         self._set_counts(self._counts._replace(sleeps=self._counts.sleeps + 1))
-        return wanted
+        return "sleep()", partial(self._sleep, wanted)
 
     def _sleep(self, seconds: float) -> JobSuspended | None:
         last, sleeps = self._last_wait(), self._counts.sleeps
@@ -382,13 +379,13 @@ class JobSteps:
         wait = Wait(0, sleeps, self._counts.reads, "")
         return JobSuspended(f"it sleeps {seconds:g} s", seconds=seconds, waits_for=wait.text)
 
-    def _begin_wait(self, event: str, timeout: float | timedelta | None) -> tuple[float, int]:
-        self._check_may_suspend(f"wait({event!r})")
+    def _begin_wait(self, event: str, timeout: float | timedelta | None) -> tuple[str, Callable[[], Any]]:
+        self._check_may_suspend(what := f"wait({event!r})")
         _check_event(self._task, event)
         wanted = TEN_YEARS if timeout is None else self._seconds(timeout, f"wait({event!r}, timeout={timeout!r})")
         number = self._counts.waits.get(event, 0) + 1
         self._set_counts(self._counts._replace(waits={**self._counts.waits, event: number}))
-        return wanted, number
+        return what, partial(self._wait, event, number, wanted)
 
     def _wait(self, event: str, number: int, seconds: float) -> Any:
         fields, place = self._fields_read(), f"{number} {event}"
