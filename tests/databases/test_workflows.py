@@ -60,16 +60,6 @@ def test_it_is_a_row_until_the_commit_and_in_redis_right_after(redis):
     assert not OutboxJob.objects.exists()
 
 
-def test_a_rollback_leaves_neither(redis):
-    with transaction.atomic():
-        flow = make()
-        transaction.set_rollback(True)
-
-    assert not OutboxJob.objects.exists()
-    with pytest.raises(WorkflowNotFound):
-        get_workflow(flow.id)
-
-
 @pytest.mark.parametrize("act", [make_in_transaction, make])
 def test_a_relay_sends_it_under_its_id(redis, without_redis, act):
     """Redis was away, at the commit or without a transaction."""

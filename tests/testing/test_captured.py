@@ -118,13 +118,6 @@ def test_a_call_is_compared_by_names_and_defaults(jobs):
     jobs.assert_not_enqueued(charge, args=(5,), kwargs={"shop": "north"})
 
 
-def test_both_sides_are_compared_as_json(jobs):
-    charge.delay(1, amounts=(1, 2))
-
-    jobs.assert_enqueued(charge, kwargs={"order": 1, "amounts": (1, 2)})
-    jobs.assert_enqueued(charge, kwargs={"order": 1, "amounts": [1, 2]})
-
-
 def test_a_context_is_no_argument(jobs):
     describe.delay("a")
     jobs.assert_enqueued(describe, args=("a",))

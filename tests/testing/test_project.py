@@ -84,11 +84,6 @@ def test_what_a_test_says_itself_holds(redis):
     assert count_of_passed(output) > 15
 
 
-def test_processes_that_share_a_server_do_not_share_jobs(redis):
-    options = ["--pattern", "suite.py", "--parallel", "2"]
-    run(redis, "manage.py", "test", *options, PROJECT_TEST="drain", PROJECT_TEST_REDIS_URL=redis.proxy.url)
-
-
 def test_pytest_without_the_plugin_is_told(redis):
     arguments = [argument for argument in pytest_arguments() if PLUGIN not in argument]
     code, output = run_python(

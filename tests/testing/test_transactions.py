@@ -24,11 +24,6 @@ def note(name):
     """A job that does nothing."""
 
 
-@task
-def enqueue_another(name):
-    note.delay_on_commit(name)
-
-
 class TestInATestCase(TestCase):
     def test_callbacks_send_jobs(self):
         with captured() as jobs, self.captureOnCommitCallbacks(execute=True) as callbacks:
@@ -82,11 +77,6 @@ class TestInATestCase(TestCase):
             assert len(runs) == 1
         assert job.result == "a"
         assert User.objects.exists()
-
-    def test_a_job_of_eager_enqueues_another(self):
-        with eager() as runs, self.captureOnCommitCallbacks(execute=True):
-            enqueue_another.delay_on_commit("a")
-        assert [run.task for run in runs] == [enqueue_another.name, note.name]
 
     def test_the_handle_of_a_job_that_was_never_sent(self):
         with eager():

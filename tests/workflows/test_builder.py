@@ -24,11 +24,10 @@ from django_rtq import (
 )
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.signals import workflow_ended
-from django_rtq.workflows import workflow_store
 from tests.app import workflow_steps as tasks
 from tests.core.tasks.test_room import on_full
-from tests.support.jobs import QUEUE, claim, queued_job
-from tests.support.snapshots import live_jobs, snapshot
+from tests.support.jobs import QUEUE, queued_job
+from tests.support.snapshots import live_jobs
 from tests.support.waiting import PATIENCE
 from tests.support.workflows import claim_members, end
 
@@ -357,18 +356,3 @@ def test_it_says_which_jobs_were_cancelled(redis, broker, inspector):
 
     with pytest.raises(WorkflowFailed, match=r"is failed\.\n.*double: 2 of 2 were cancelled, discarded or"):
         flow.handle.get(timeout=PATIENCE)
-
-
-def test_cancel_ends_waiting_jobs(redis, broker, inspector):
-    with workflow("flow") as flow:
-        first = flow.map(tasks.double, range(3))
-        flow.after(first).add(tasks.report, "x")
-    claim(broker)
-
-    flow.handle.cancel()
-
-    assert flow.handle.state is WorkflowState.CANCELLED
-    assert len(live_jobs(redis)) == 1  # it runs, and is asked to stop
-    assert len(snapshot(redis)["cancel_requests"]) == 1
-    workflow_store(broker).sweep([QUEUE])
-    assert flow.handle.progress().steps[0].gone == 2

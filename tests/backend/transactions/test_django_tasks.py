@@ -67,13 +67,6 @@ def test_without_autocommit_and_atomic_they_are_sent_at_once(inspector):
     assert len(inspector.job_list.page("default", "queued").jobs) == 1
 
 
-def test_a_rollback(with_options, told):
-    with transaction.atomic():
-        tasks.add.enqueue(1, b=2)
-        transaction.set_rollback(True)
-    assert told == []
-
-
 def test_options_of_the_backend_and_of_a_copy(told):
     options = {"BACKEND": BACKEND, "QUEUES": [], "OPTIONS": {"on_commit": True}}
     with override_settings(TASKS={"default": options}), transaction.atomic():

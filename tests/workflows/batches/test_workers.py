@@ -1,6 +1,5 @@
 """Functions that get many jobs at once, run by real workers."""
 
-import signal
 from collections import Counter
 from functools import partial
 
@@ -9,7 +8,6 @@ import pytest
 from django_rtq import JobState, get_workflow, workflow
 from tests.app import batch_tasks as tasks
 from tests.core.worker.conservation import assert_all_settled, dead, records
-from tests.core.worker.processes import is_idle
 from tests.support.waiting import PATIENCE, wait_until
 
 
@@ -67,21 +65,6 @@ def test_a_call_that_ignores_its_time_limit_is_a_failure_of_all_its_jobs(worker,
     errors = [job.refresh().errors[-1]["error_class"] for job in jobs]
     assert errors == ["django_rtq.exceptions.TimeLimitExceeded"] * 3
     assert {job.refresh().attempt for job in jobs} == {1}
-
-
-def test_a_worker_that_stops_ends_the_call_and_gives_back_the_rest(worker, journal, redis):
-    jobs = [tasks.gate.delay(n, "open") for n in range(25)]
-    started = worker()
-    wait_until(lambda: batches(journal))
-
-    started.kill(signal.SIGTERM)
-    wait_until(lambda: "running jobs have" in started.log and is_idle(started.pid))  # its process has heard of it
-    journal.open("open")
-    started.wait()
-
-    (batch,) = batches(journal)
-    states = Counter(job.refresh().state.value for job in jobs)
-    assert states == {"succeeded": len(batch), "queued": 25 - len(batch)}
 
 
 def test_jobs_of_a_workflow_run_together_with_results_of_others(worker, journal, redis):
