@@ -11,9 +11,8 @@ from django_rtq.core.jobs.job import CancelAnswer, made_at
 from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.testing.captured_job import CapturedJob
-from django_rtq.testing.engine import EngineWorkflows
 from django_rtq.testing.job_filter import ExpectedJob, JobFilter
-from django_rtq.testing.substitute import Substitute
+from django_rtq.testing.substitute import EngineWorkflows, Substitute
 from django_rtq.workflows.steps.events import written_event
 from django_rtq.workflows.store import NewWorkflow, started_parts
 

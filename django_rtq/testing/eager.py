@@ -24,9 +24,8 @@ from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.drain import Drain, due_times
-from django_rtq.testing.engine import use_queues
 from django_rtq.testing.finished_job import FinishedJob, details_of, raise_foreign_error
-from django_rtq.testing.substitute import Substitute
+from django_rtq.testing.substitute import Substitute, use_queues
 from django_rtq.workflows.steps.events import written_event
 from django_rtq.workflows.steps.store import Holder
 from django_rtq.workflows.store import NewWorkflow

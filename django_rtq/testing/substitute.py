@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
+from dataclasses import replace
+from typing import Any, NoReturn, TypeVar, overload
 from unittest import mock
 
 from asgiref.sync import sync_to_async
@@ -13,21 +14,18 @@ from asgiref.sync import sync_to_async
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker, substitute_broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob
+from django_rtq.core.broker.redis.commands import Token
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer
-from django_rtq.exceptions import BrokerError, RedisNotAllowed
+from django_rtq.exceptions import BrokerError, ConfigurationError, RedisNotAllowed, WorkflowFailed
 from django_rtq.testing.activation import Activation
-from django_rtq.testing.engine import EngineSteps, EngineWorkflows, open_engine, use_queues
-from django_rtq.testing.private_redis import delete_all
-from django_rtq.workflows.steps.store import Holder, StepStore
+from django_rtq.testing.private_redis import SHARED_FAKE, delete_all, new_prefix, shared_fake_server
+from django_rtq.workflows.steps.store import Holder, Remembered, StepStore
 from django_rtq.workflows.store import NewWorkflow, WorkflowStore
-
-if TYPE_CHECKING:
-    pass
 
 S = TypeVar("S")
 Item = TypeVar("Item")
@@ -197,3 +195,65 @@ def _needs_redis(substitute: Substitute[Any]) -> RedisNotAllowed:
         f"This needs Redis, but {substitute.name} is active. Use private_redis() and drain() of django_rtq.testing "
         "instead."
     )
+
+
+# -- workflows and steps: the stores of production, on fakeredis
+
+
+def open_engine(name: str) -> WorkerBroker:
+    """An empty Redis for the block of that name. Raises ConfigurationError."""
+    try:
+        shared_fake_server()
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f'Workflows and steps within {name} run in fakeredis, which is not installed: pip install "fakeredis[lua]".'
+        ) from error
+    config = replace(get_config(), redis=SHARED_FAKE, test_redis=SHARED_FAKE, db=None, wait_replicas=0)
+    return WorkerBroker(replace(config, prefix=new_prefix()))
+
+
+def use_queues(engine: Broker, names: Iterable[str]) -> None:
+    """Begin to use queues, which have no limits here."""
+    engine.redis.execute_one(("SADD", engine.keys.queues, *names))
+
+
+class EngineWorkflows(WorkflowStore):
+    """The workflows of a block. Nothing but the block ends them."""
+
+    def __init__(self, jobs: Substitute[Any]) -> None:
+        super().__init__(jobs.engine)
+        self._jobs = jobs
+
+    def make(self, flow: NewWorkflow, register_queues: Callable[[Iterable[str]], None]) -> tuple[str, str]:
+        answer, other = super().make(flow, register_queues)
+        if answer == "ok":
+            self._jobs.on_workflow(flow)
+        return answer, other
+
+    def wait(self, waits: object, workflow: str, seconds: float) -> dict[str, str]:
+        raise WorkflowFailed(workflow, f"is not over, and nothing ends it: {self._jobs.name} is active.")
+
+    def token(self, workflow: str) -> Token:
+        raise WorkflowFailed(workflow, f"is not over, and nothing ends it: {self._jobs.name} is active.")
+
+    def _cancel_jobs(self, queue: str, job_ids: Sequence[str]) -> None:
+        super()._cancel_jobs(queue, job_ids)
+        self._jobs.on_cancelled(job_ids)
+
+
+class EngineSteps(StepStore):
+    """What the jobs of a block remember."""
+
+    def __init__(self, jobs: Substitute[Any]) -> None:
+        super().__init__(jobs.engine)
+        self._jobs = jobs
+
+    def read(self, holder: Holder) -> Remembered | None:
+        self._jobs.hold(holder)
+        return super().read(holder)
+
+    async def aread(self, holder: Holder) -> Remembered | None:
+        return self.read(holder)
+
+    async def awrite(self, holder: Holder, field: str, text: str) -> bool:
+        return self.write(holder, field, text)
