@@ -181,12 +181,12 @@ def count(server: Any, folder: Path, only: Sequence[str]) -> dict[str, int]:
     settings.RTQ = {**settings.RTQ, "REDIS": server.url, "SOCKET_TIMEOUT": 60.0, "LEASE_SECONDS": 600.0}
     import redis
 
-    from django_rtq.core.broker.brokers import get_broker
+    from django_rtq.core.broker.brokers import open_broker
     from django_rtq.core.broker.redis.hooks import command_hooks
     from django_rtq.core.broker.scripts import SCRIPTS
     from tests.protocol.model.script_calls import SCRIPT_CALLS
 
-    client, broker, counted = redis.Redis(port=server.port, protocol=2), get_broker(), {}
+    client, broker, counted = redis.Redis(port=server.port, protocol=2), open_broker("", role="worker"), {}
     for script in SCRIPTS.values():
         client.script_load(script.text)
     for name, call in SCRIPT_CALLS.items():
