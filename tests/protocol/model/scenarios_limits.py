@@ -165,6 +165,20 @@ def who_leaves_a_ring_leaves_a_blocked_client_behind(parallel: ParallelRun) -> N
     parallel.cancel("mail", job)
 
 
+def a_paused_client(parallel: ParallelRun) -> None:
+    (a, b, _), _ = send(parallel, *"abc", client="x"), send(parallel, *"de", client="y")
+    parallel.claim("w0", ("mail",))
+    parallel.change_limits("mail", {"paused:x": "1 me"})
+    send(parallel, "f", client="x", priority=5)
+    parallel.claim("w0", ("mail",), 2)
+    run(parallel, "ack", [a], KEEP_MS, "")
+    parallel.cancel("mail", b)
+    parallel.claim("w1", ("mail",), 2)
+    parallel.accidents.take_token("mail", "work_signal")
+    parallel.change_limits("mail", {"paused:x": RESUMED})
+    parallel.claim("w1", ("mail",), 2)
+
+
 LIMIT_SCENARIOS = (
     who_leaves_a_ring_leaves_a_blocked_client_behind,
     a_higher_limit_lets_a_full_client_go_on,
@@ -179,4 +193,5 @@ LIMIT_SCENARIOS = (
     the_log_has_lost_a_count,
     the_log_has_lost_that_a_client_is_blocked,
     what_was_set_at_run_time_wins,
+    a_paused_client,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.protocol.model.parallel_run import ParallelRun
-from tests.protocol.model.scenarios import send
+from tests.protocol.model.scenarios import KEEP_MS, send
 from tests.protocol.model.state import LEASE_MS
 
 
@@ -103,6 +103,18 @@ def clients_stand_aside(parallel: ParallelRun) -> None:
         parallel.claim("w0", ("mail",), 20)
 
 
+def a_claim_settles(parallel: ParallelRun) -> None:
+    ids = send(parallel, *"abcd")
+    (other,) = send(parallel, "e", queue="bulk")
+    parallel.claim("w0", ("mail", "bulk"), 2)
+    parallel.claim("w1", ("bulk",))
+    acks = {"ack": [(job_id, KEEP_MS, '"x"') for job_id in ids[:2]]}
+    parallel.fetch("w1", {"mail": acks}, ("mail",), wanted=1)  # not its own
+    parallel.fetch("w0", {"mail": acks, "bulk": {"ack": [(other, KEEP_MS, "")]}}, ("mail",), wanted=1)
+    parallel.fetch("w1", {"bulk": {"ack": [(other, KEEP_MS, "")]}}, ("bulk", "mail"), wanted=3)
+    parallel.fetch("w1", {"bulk": {"ack": [(other, KEEP_MS, "")]}}, ("bulk", "mail"), wanted=3)
+
+
 TURN_SCENARIOS = (
     clients_stand_aside,
     cancelled_jobs_cost_no_turn,
@@ -111,4 +123,5 @@ TURN_SCENARIOS = (
     suspects_run_in_groups,
     a_claim_goes_through_several_queues,
     a_worker_is_known_in_one_of_two_queues,
+    a_claim_settles,
 )

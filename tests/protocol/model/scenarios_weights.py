@@ -104,6 +104,37 @@ def two_light_clients_become_heavy(parallel: ParallelRun) -> None:
     parallel.claim("w0", ("mail",), 9)
 
 
+def some_have_nothing_left(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:y": "weight=3"})
+    x = send(parallel, *"abc", client="x")
+    y = send(parallel, *"defghi", client="y")
+    send(parallel, *"jklm", client="z")
+    for job_id in (*x, y[0], y[3]):
+        parallel.cancel("mail", job_id)
+    parallel.claim("w0", ("mail",), 2)
+    parallel.claim("w0", ("mail",), 8)
+    send(parallel, *"no", client="x")
+    parallel.purge("mail", 2)
+    send(parallel, *"pq", client="y")
+    parallel.claim("w0", ("mail",), 3)
+
+
+def a_paused_client_stays_blocked_when_nothing_waits(parallel: ParallelRun) -> None:
+    parallel.change_limits("mail", {"client:x": "weight=2", "paused:x": "1 me"})
+    blocked = send(parallel, "a", client="x")
+    send(parallel, "b", client="y")  # it stays in the ring without work
+    waiting = send(parallel, "c", client="z")
+    parallel.claim("w0", ("mail",))
+    for job_id in (*blocked, *waiting):
+        parallel.cancel("mail", job_id)
+    parallel.claim("w0", ("mail",))
+    send(parallel, *"def", client="x")
+    parallel.claim("w0", ("mail",))
+    parallel.change_limits("mail", {"paused:x": ""})
+    send(parallel, *"gh", client="y")
+    parallel.claim("w0", ("mail",), 4)
+
+
 WEIGHT_SCENARIOS = (
     heavy_clients_start_more_often,
     strides_follow_the_default,
@@ -114,4 +145,6 @@ WEIGHT_SCENARIOS = (
     others_come_before_the_second_job_of_the_last,
     a_cancelled_job_costs_no_turn,
     two_light_clients_become_heavy,
+    some_have_nothing_left,
+    a_paused_client_stays_blocked_when_nothing_waits,
 )
