@@ -115,7 +115,7 @@ def test_ids_lead_to_their_shards(shards):
 
 def test_a_worker_is_in_one_shard(shards):
     enqueue(1)
-    get_broker(shard_place(1)).sign_on(["default"], "host:1:only")
+    for_workers(get_broker(shard_place(1))).sign_on(["default"], "host:1:only")
 
     assert "host:1:only" in run("rtq_workers", "list")
     text, _ = run_to_exit("rtq_workers", "quiet", "host:1:only")
@@ -208,7 +208,7 @@ def test_a_shard_that_no_worker_serves_is_named(shards):
 
     assert code == 2
     assert re.findall("critical queue_unserved: (.*?): 1 job", text) == ["Shard 1: Queue default"]
-    get_broker(shard_place(1)).sign_off(["mail"], "host:1:x")
+    for_workers(get_broker(shard_place(1))).sign_off(["mail"], "host:1:x")
     assert "critical no_worker: Shard 1: " in run_to_exit("rtq", "--check")[0]
 
 
