@@ -101,8 +101,10 @@ os.register_at_fork(after_in_child=forget_brokers)
 
 @receiver(setting_changed)
 def apply_settings(*, setting: str, **kwargs: object) -> None:
-    """Make new brokers when a test overrides the settings."""
-    if setting in ("RTQ", "CACHES", "DEBUG"):
-        forget_brokers()
-    elif setting == "TASKS":
-        forget_brokers(_brokers.keys() - {""})
+    """Make new brokers when a test overrides the settings, and leave no connections of the others."""
+    if setting not in ("RTQ", "CACHES", "DEBUG", "TASKS"):
+        return
+    gone = _brokers.keys() - ({""} if setting == "TASKS" else set())
+    for place in gone:
+        _brokers[place].close()
+    forget_brokers(gone)

@@ -16,7 +16,6 @@ from django_rtq.console.inspector.task_pauses import TaskPause
 from django_rtq.console.redaction import HIDDEN
 from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.console.subjects.schedules import why_not
-from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
@@ -296,7 +295,6 @@ def test_the_list_has_those_of_code_and_settings(admin_client, broker, settings)
     beat = {"task": TASK, "every": 20, "args": [1]}
     with override_settings(RTQ={**settings.RTQ, "SCHEDULES": {"beat": beat}}):
         found = columns(admin_client.get(LIST).text)
-        get_broker().close()
 
     assert [each.partition(" ")[0] for each in found] == ["beat", "monthly"]
     assert "in the settings No scheduler is running for queue default. report default Every 20 s " in found[0]
