@@ -19,6 +19,7 @@ from benchmarks.figures import FIGURES
 from benchmarks.publish import README_FIGURES, README_SENTENCE
 from django_rtq import JobState, signals
 from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QUEUE_KEYS
 from django_rtq.core.broker.maintenance import Maintenance
 from django_rtq.core.broker.redis.settings import read_connection_settings
@@ -317,12 +318,10 @@ def test_every_script_is_in_the_readme_of_the_scripts():
 
 
 def test_every_method_in_the_readme_of_the_scripts_exists():
-    owners = {owner.__name__: owner for owner in (WorkerBroker, Inspector, Maintenance, ScheduleStore)}
-    owners["Broker"] = WorkerBroker
+    owners = {owner.__name__: owner for owner in (Broker, WorkerBroker, Inspector, Maintenance, ScheduleStore)}
+    named = re.compile(rf"`({'|'.join(owners)})\.(\w+(?:`, `\w+)*)`")
     for row in rows(read(OPERATIONS)):
-        for owner, names in re.findall(
-            r"`(Broker|Inspector|Maintenance|ScheduleStore)\.(\w+(?:`, `\w+)*)`", " | ".join(row)
-        ):
+        for owner, names in named.findall(" | ".join(row)):
             for name in names.split("`, `"):
                 assert hasattr(owners[owner], name), f"{owner}.{name}"
 

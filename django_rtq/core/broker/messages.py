@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from django_rtq.exceptions import QueueFull
-
-if TYPE_CHECKING:
-    pass
 
 
 class NewJob(NamedTuple):

@@ -29,7 +29,7 @@ class Claimed(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class ClaimResult:
-    """The reply to Broker.claim(): claimed jobs, and which settled jobs were stale."""
+    """The reply to WorkerBroker.claim(): claimed jobs, and which settled jobs were stale."""
 
     claimed: list[Claimed] = field(default_factory=list)  # queues that had jobs, or a status other than "ok"
     stale: list[str] = field(default_factory=list)  # settled, but no longer held by this worker
@@ -87,7 +87,7 @@ class CancelRequest(NamedTuple):
 
 
 class HeartbeatResult(NamedTuple):
-    """The reply to Broker.heartbeat()."""
+    """The reply to WorkerBroker.heartbeat()."""
 
     seconds: float | None  # until the next lease of any worker ends, in queues that it tended; None: there is no worker
     expired: list[str]  # queues in which one has ended
