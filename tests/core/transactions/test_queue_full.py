@@ -1,14 +1,14 @@
 """Jobs of a transaction that do not fit into their queue (max_waiting)."""
 
 import pytest
+from django.apps import apps
 from django.db import transaction
 from django.utils import timezone
 
 from django_rtq import QueueFull
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.models import OutboxJob
 from tests.app.tasks import note
-from tests.support.apps import relay
+from tests.support.apps import needs, relay
 from tests.support.jobs import QUEUE
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("database", "broker")]
@@ -34,22 +34,24 @@ def test_after_a_commit_it_is_raised(limits, names):
     assert names() == ["a"]
 
 
+@needs("databases")
 def test_the_outbox_keeps_what_does_not_fit(with_options, limits):
+    rows = apps.get_model("django_rtq", "OutboxJob").objects
     with_options(OUTBOX=True)
     limits.set_queue(QUEUE, max_waiting=1)
     with transaction.atomic():
         jobs = note.delay_many([((name,), {}) for name in "abc"])
         other = note.using(queue_name="other").delay("d")
 
-    assert [row.job_id for row in OutboxJob.objects.order_by("due_at")] == [jobs[1].id, jobs[2].id]
+    assert [row.job_id for row in rows.order_by("due_at")] == [jobs[1].id, jobs[2].id]
     assert other.state == "queued"
-    OutboxJob.objects.update(due_at=timezone.now())
+    rows.update(due_at=timezone.now())
     assert relay(get_broker(), "default") == 2
-    assert {row.attempts for row in OutboxJob.objects.all()} == {1}
-    assert "max_waiting: 1" in OutboxJob.objects.first().error
+    assert {row.attempts for row in rows.all()} == {1}
+    assert "max_waiting: 1" in rows.first().error
 
     limits.set_queue(QUEUE, max_waiting=None)
-    OutboxJob.objects.update(due_at=timezone.now())
+    rows.update(due_at=timezone.now())
     assert relay(get_broker(), "default") == 2
-    assert not OutboxJob.objects.exists()
+    assert not rows.exists()
     assert [job.state for job in jobs] == ["queued"] * 3
