@@ -8,6 +8,7 @@ from django.test import override_settings
 
 from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.exceptions import BrokerError
 from tests.app import tasks
 from tests.support.jobs import QUEUE, claimed_job, scheduled_job
@@ -28,7 +29,7 @@ def as_user(cluster, redis):
         settings = override_settings(RTQ={"REDIS": source, "LEASE_SECONDS": 60})
         settings.enable()
         entered.append(settings)
-        return get_broker()
+        return for_workers(get_broker())
 
     entered = []
     yield use
