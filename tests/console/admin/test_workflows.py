@@ -47,7 +47,8 @@ def test_a_blocked_one_is_found_behind_many_others(broker, viewer):
         workflow_store(broker).store(new_flow({"size": 1}, flow_id=f"{number:012x}"))
     listed = [viewer.get(LIST, query) for query in ({}, {"page": 2}, {"page": 3}, {"state": "blocked"})]
 
-    assert [PAGE in text(answer) for answer in listed] == [False, False, True, True]
+    first, second, third, of_state = (PAGE in text(answer) for answer in listed)
+    assert (first, second or third, of_state) == (False, True, True)  # some may be as old as it, by the millisecond
     assert 'rel="next"' in text(listed[0])
     assert "There is no workflow in this state." in text(viewer.get(LIST, {"state": "failed"}))
 
