@@ -175,6 +175,8 @@ class _SubstituteBroker(Broker):
 class _SubstituteInspector:
     """What get_inspector() returns."""
 
+    place, is_of_all_shards = "", False
+
     def __init__(self, substitute: Substitute[Any]) -> None:
         self._substitute = substitute
 

@@ -21,6 +21,7 @@ from django_rtq.console.inspector.clients.client_states import ClientInQueue, Qu
 from django_rtq.console.inspector.clients.holds import holds_text
 from django_rtq.console.nouns import Place, erasure
 from django_rtq.console.output import Column, as_json, count, number
+from django_rtq.core.broker.task_backends import pinned_in
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.limits.limit_kinds import LIMIT_KINDS
@@ -184,7 +185,7 @@ class Command(ActionCommand):
     def do_erase(self, options: Options) -> None:
         erased: dict[str, int] = {}
         for name in options["clients"]:
-            client, who = Place(self.place).clients[name], f"client {one_line(repr(name), 100)}"
+            client, who = Place(pinned_in(self.place)).clients[name], f"client {one_line(repr(name), 100)}"
             try:
                 kept = self.inspector.sweeps.count(erasure(name))
             except ValueError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
@@ -110,7 +109,7 @@ class Incident:
     @property
     def subject(self) -> str:
         """What it is about, as "Queue mail"; "": nothing but the whole."""
-        return str(DETECTORS[self.kind].of.text) % self.values
+        return str(DETECTORS[self.kind].of.text) % _Blanks(self.values)
 
     @property
     def where_text(self) -> str:
@@ -120,15 +119,16 @@ class Incident:
 
     def _sentences(self) -> tuple[str, str]:
         """The subject, or "" if the sentences name it; and these."""
-        shown: dict[str, Any] = {"number": self.values.get("count", 1), "subject": "\0"}
+        shown = _Blanks(number=self.values.get("count", 1), subject=self.subject)
         for name, value in self.values.items():
             if isinstance(value, str):
                 shown[name] = value
             else:
                 shown[name] = format_duration(value) if name == "duration" else format_number(value)
         kind = DETECTORS[self.kind]
-        text = " ".join(str(each % shown) for each in (kind.text, *(kind.also[name] for name in self.also)))
-        return ("" if "\0" in text else self.subject), text.replace("\0", self.subject)
+        sentences = (kind.text, *(kind.also[name] for name in self.also))
+        is_named = any("subject" in _needs(each) for each in sentences)
+        return "" if is_named else self.subject, " ".join(str(each % shown) for each in sentences)
 
     def since_text(self, now: datetime) -> str:
         """Since when, in the active language and the current time zone; "" if that is unknown."""
@@ -178,7 +178,6 @@ class Incident:
 _SUBJECT = ("queue", "task", "client", "host", "workflow", "shard", "error_class", "job_id", "command")
 _STORED = ("kind", "severity", "since", "began_earlier", *_SUBJECT, "values", "also")
 _FIELDS = {each.name for each in fields(Incident)}
-_PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 
 
 def _after(what: str, text: str) -> str:
@@ -252,16 +251,25 @@ class Detector:
             **{name: value for name, value in facts.items() if name not in _FIELDS},
             **facts.get("values", {}),
         }
-        values = {name: value for name, value in values.items() if value is not None}
-        known = {name for name, value in values.items() if value != ""}
-        more = [name for name in (self.also if also is None else also) if _needs(self.also[name]) <= known]
+        values = {name: value for name, value in values.items() if value not in (None, "")}
+        more = [name for name in (self.also if also is None else also) if _needs(self.also[name]) <= values.keys()]
         chosen = {"severity": self.severities[0], "actions": self.actions, **facts, "kind": self.kind, "values": values}
         return Incident(**{name: chosen[name] for name in chosen.keys() & _FIELDS}, also=tuple(more))
 
 
+class _Blanks(dict[str, Any]):
+    """Values of a text. Those that are unknown are empty."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = ""
+        return ""
+
+
 def _needs(text: Any) -> set[str]:
     """The names of the values that a text has."""
-    return {*_PLACEHOLDER.findall(str(text))}
+    asked = _Blanks(number=1)
+    str(text % asked)
+    return asked.keys() - {"number"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,6 +302,16 @@ def test_the_list_has_those_of_code_and_settings(admin_client, broker, settings)
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("path", ["", "{row.pk}/change/"])
+def test_what_is_wrong_with_the_settings_of_redis_is_told(admin_client, nightly, settings, path):
+    with override_settings(RTQ={**settings.RTQ, "REDIS": "nonsense://x"}):
+        answer = admin_client.get(LIST + path.format(row=nightly))
+
+    assert answer.status_code == 200
+    assert "does not start with redis://" in answer.text
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("language", "words"),
     [("en", "Every 2 hours, counted from {0}"), ("pt-br", "a cada 2 horas, contando a partir de {0}")],

@@ -6,10 +6,11 @@ from datetime import datetime, timezone
 import pytest
 from django.test import override_settings
 from django.utils import translation
+from django.utils.translation import ngettext_lazy
 
 from django_rtq.console.incident_options import KINDS
 from django_rtq.console.incidents import Severity, of_shards
-from django_rtq.console.incidents.incident import DETECTORS
+from django_rtq.console.incidents.incident import DETECTORS, QUEUE
 from django_rtq.console.incidents.workers import workers_quiet
 from django_rtq.databases.outbox import OutboxLag
 from tests.console.incidents.overviews import ago, incidents, kinds, minutes, row
@@ -126,3 +127,24 @@ def test_the_text_is_in_the_language_of_the_reader():
     (found,) = incidents(row(paused=True))
     with translation.override("pt-br"):
         assert found.text == "Fila mail está em pausa."
+
+
+@pytest.fixture
+def some_failed(monkeypatch):
+    """A kind with a further sentence that has two forms."""
+    latest = ngettext_lazy("Latest: %(error)s.", "Latest: %(error)s.", "number")
+    kind = QUEUE.warning("Some failed", "%(count)s jobs failed.", also={"latest": latest})
+    kind.kind = "some_failed"
+    monkeypatch.setitem(DETECTORS, kind.kind, kind)
+    return kind
+
+
+def test_what_an_error_says_is_not_mistaken_for_the_place_of_the_subject(some_failed):
+    found = some_failed.incident(queue="mail", count=2, error="bad \0 byte")
+    assert found.text == "Queue mail: 2 jobs failed. Latest: bad \0 byte."
+
+
+@pytest.mark.parametrize("error", [None, ""])
+def test_a_further_sentence_needs_its_values_in_each_form(some_failed, error):
+    found = some_failed.incident(queue="mail", count=2, error=error)
+    assert (found.text, "error" in found.values) == ("Queue mail: 2 jobs failed.", False)

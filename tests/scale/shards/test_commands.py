@@ -102,6 +102,15 @@ def test_a_queue_is_paused_in_all_shards(shards):
     assert [get_inspector(shard_place(n)).overview.read().queues[0].details.paused for n in (0, 1)] == [True, False]
 
 
+def test_a_client_is_erased_where_the_command_looks(shards):
+    job = enqueue(1)
+
+    run("rtq_clients", "erase", client_of(1), "--shard", "0", "--no-input")
+    assert job.state == "queued"
+    run("rtq_clients", "erase", client_of(1), "--no-input")
+    assert get_inspector(shard_place(1)).queues.get("default").queued == 0
+
+
 def test_ids_lead_to_their_shards(shards):
     here, there = enqueue(0, "here"), enqueue(1, "there")
 

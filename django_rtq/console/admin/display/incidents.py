@@ -205,10 +205,9 @@ def _pages(incident: Incident, url: PageUrl) -> list[tuple[str, str]]:
         label, name, subject = _PAGES[action]
         with suppress(NoReverseMatch):
             address = url(name, *([getattr(incident, subject)] if subject else []), query=queries.get(action))
-            # The empty name is one of a client, too, and has to stay in the query.
-            pages.append(
-                (str(label), f"{address}?client=" if name == "client_change" and not incident.client else address)
-            )
+            if action is Action.SHOW_CLIENT and not incident.client:  # an empty name has to stay in the query
+                address += f"{'&' if '?' in address else '?'}client="
+            pages.append((str(label), address))
     return [*pages, *([(_("Show the task"), url("registeredtask_change", incident.task))] if incident.task else [])]
 
 

@@ -44,9 +44,16 @@ def inspector_of(request: HttpRequest) -> Inspector:
     return cast(Inspector, vars(request)["rtq_inspector"])
 
 
-def show(request: HttpRequest, inspector: Inspector) -> None:
+def show(request: HttpRequest, inspector: Inspector) -> Inspector:
     """Let a page be about this."""
     vars(request)["rtq_inspector"] = inspector
+    return inspector
+
+
+def all_shards_of(request: HttpRequest) -> Inspector | None:
+    """The inspector of all shards, if a page is about them."""
+    inspector: Inspector | None = vars(request).get("rtq_inspector")
+    return inspector if inspector is not None and inspector.is_of_all_shards else None
 
 
 class PageAdmin(admin.ModelAdmin):
@@ -105,7 +112,7 @@ class PageAdmin(admin.ModelAdmin):
             "known_digests": known_digests(request),
             "counts": {} if is_form or status != 200 else _counts(inspector),
             "refresh_seconds": None if is_form or status != 200 else seconds or None,
-            "of_all_shards": inspector if inspector.is_of_all_shards else None,
+            "of_all_shards": all_shards_of(request),
             **context,
         }
         page = TemplateResponse(request, f"admin/django_rtq/{template}", whole, status=status)
@@ -135,8 +142,7 @@ class PageAdmin(admin.ModelAdmin):
             return []
         from django_rtq.console.admin.shards import shard_links  # most projects have none
 
-        inspector = inspector_of(request)
-        current = None if inspector.is_of_all_shards else shard_of(inspector.place)
+        current = None if all_shards_of(request) else shard_of(inspector_of(request).place)
         return shard_links(request, self.url("queue_changelist"), current)
 
     def _protect(self, page: Route) -> View:

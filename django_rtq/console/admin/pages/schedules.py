@@ -22,7 +22,7 @@ from django_rtq.console import permissions
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.forms import restore_secrets
 from django_rtq.console.admin.navigation import navigation_links, search_url
-from django_rtq.console.admin.pages.page_admin import inspector_of, show
+from django_rtq.console.admin.pages.page_admin import all_shards_of, show
 from django_rtq.console.admin.urls import page_url
 from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.redaction import hidden, hidden_args
@@ -73,7 +73,7 @@ class ScheduleList(ChangeList):
         """The rows, each with its status."""
         super().get_results(request)
         self.result_list = list(self.result_list)
-        attach_status(self.result_list, request, inspector_of(request))
+        attach_status(self.result_list, request)
 
 
 class ScheduleAdmin(admin.ModelAdmin):
@@ -95,13 +95,13 @@ class ScheduleAdmin(admin.ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The standard list, with our navigation links above it."""
-        show(request, inspector := _inspector_of_all())
+        declared = self._declared(request)
         context = {
-            "of_all_shards": inspector if inspector.is_of_all_shards else None,
+            "of_all_shards": all_shards_of(request),
             "title": capfirst(str(self.opts.verbose_name_plural)),
             "navigation_links": navigation_links(request, self.admin_site, self.opts),
             "search_url": search_url(request, self.admin_site),
-            **self._declared(request),
+            **declared,
             **(extra_context or {}),
         }
         return super().changelist_view(request, context)
@@ -113,7 +113,7 @@ class ScheduleAdmin(admin.ModelAdmin):
             request.user.has_perm(permissions.VIEW),
         )
         try:
-            declared = SCHEDULES.read(inspector_of(request), lambda entry: entry.source != "admin")
+            declared = SCHEDULES.read(_inspector_of_all(request), lambda entry: entry.source != "admin")
         except RTQError:  # the list says it: see attach_status()
             return {}
 
@@ -133,7 +133,7 @@ class ScheduleAdmin(admin.ModelAdmin):
         """The schedule with its status."""
         row: Schedule | None = super().get_object(request, object_id, from_field)
         if row is not None:
-            attach_status([row], request, get_inspector())
+            attach_status([row], request)
             if not self.has_change_permission(request, row):  # read-only: the secrets are never saved
                 vars(row).update(_redacted_arguments(row, may_edit=False))
         return row
@@ -220,19 +220,22 @@ class ScheduleAdmin(admin.ModelAdmin):
         self.message_user(request, texts[on] % {"number": switched})
 
 
-def _inspector_of_all() -> Inspector:
-    """A list is about all shards, as the rows of the database are."""
+def _inspector_of_all(request: HttpRequest) -> Inspector:
+    """That of all shards, which the rows of the database are about. Raises RTQError."""
+    if of_all := all_shards_of(request):
+        return of_all
     if len(shard_numbers()) < 2:
         return get_inspector()
     from django_rtq.console.shards.merged import AllShards  # most projects have no shards
 
-    return AllShards()
+    return show(request, AllShards())
 
 
-def attach_status(rows: Iterable[Schedule], request: HttpRequest, inspector: Inspector) -> None:
+def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
     """Set `planned` and `is_in_redis` on each row, and `problem` if one does not run."""
     by_name = {row.name: row for row in rows}
     try:
+        inspector = _inspector_of_all(request)
         known = row_statuses(inspector, {name: row.as_row() for name, row in by_name.items()})
         planned = SCHEDULES.rows(inspector, known)
     except RTQError as error:

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, all_shards_of, inspector_of
 from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, listing
 from django_rtq.console.render.sheet import Sheet, Wanted
@@ -137,7 +137,7 @@ class SheetAdmin(PageAdmin):
             may=request.user.has_perm,
             token=get_token(request),
             here=request.get_full_path(),
-            sees_all_shards=inspector_of(request).is_of_all_shards,
+            sees_all_shards=all_shards_of(request) is not None,
         )
 
     def url_of(self, verb: Verb, target: Target) -> str:
