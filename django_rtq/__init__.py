@@ -139,8 +139,7 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"{__name__}.{module}"), name)
     from django_rtq.core.extension import parts
 
-    if cure := next(
-        (tell(name) for tell in parts("import_cure")), None
-    ):  # an AttributeError would lose its text in `from django_rtq import …`
+    if cure := next((tell(name) for tell in parts("import_cure")), None):
+        # An AttributeError would lose its text in `from django_rtq import …`.
         raise ImportError(f"django_rtq has no {name}. {cure}", name=__name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -417,7 +417,9 @@ class AsyncResult:
                 raise
             return error
 
-    wait = get
+    def wait(self, *args: Any, **options: Any) -> Any:
+        """The same."""
+        return self.get(*args, **options)
 
     @property
     def result(self) -> Any:

@@ -20,7 +20,7 @@ class RollUp:
         self._next = 0.0  # on time.monotonic()
 
     def __call__(self) -> bool:
-        """Add up some hours of each queue, unless that was done in this hour."""
+        """Add up some hours of each queue, unless that was done in this hour. It never asks for more time."""
         if time.monotonic() < self._next:
             return True
         commands = [self.command(queue) for queue in self._queues]

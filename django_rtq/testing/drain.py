@@ -94,7 +94,7 @@ def drain(
     With `raise_errors` it raises at the end what the last run of a job raised; if there are several, of the first one.
     Raises RuntimeError after 10,000 runs.
     """
-    drained = Drain(for_workers(get_broker()), queues, UnlimitedRun if not time_limits else Run)
+    drained = Drain(for_workers(get_broker("")), queues, UnlimitedRun if not time_limits else Run)
     drained.run(drained.ms_until(until))
     if raise_errors:
         last_runs = {run.id: run for run in drained.finished}

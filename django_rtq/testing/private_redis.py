@@ -50,7 +50,7 @@ class PrivateRedis(Activation):
         options["PREFIX"] = new_prefix()
         stack.enter_context(substitute_broker(None))
         stack.enter_context(override_settings(RTQ=options))
-        stack.callback(lambda: delete_all(get_broker()))
+        stack.callback(lambda: delete_all(get_broker("")))
 
 
 def connect_to_fake() -> Any:

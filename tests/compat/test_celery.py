@@ -200,6 +200,7 @@ def test_revoke(redis):
 def test_apply_calls_it_here():
     assert add.apply((1,), {"second": 2}).get() == 3
     result = long.apply()
+    assert result.wait(propagate=False) is result.get(propagate=False)
     assert (result.failed(), type(result.result)) == (True, ValueError)
     with pytest.raises(ValueError):  # noqa: PT011
         result.get()

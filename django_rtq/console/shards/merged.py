@@ -81,7 +81,7 @@ class AllShards(Inspector):
     is_of_all_shards = True
 
     def __init__(self, *, is_strict: bool = False) -> None:
-        super().__init__(get_broker())
+        super().__init__(get_broker(""))
         self._shards = self
         self.silent: dict[int, SilentShard] = {}
         self._is_strict = is_strict

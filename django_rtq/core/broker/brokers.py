@@ -74,10 +74,10 @@ def _clear_caches() -> None:
         clear()
 
 
-def close_brokers() -> None:
-    """Close the connections of all brokers of get_broker()."""
-    for broker in list(_brokers.values()):
-        broker.close()
+def close_brokers(places: Collection[str] | None = None) -> None:
+    """Close the connections of the brokers of get_broker(). None: of all places."""
+    for place in list(_brokers) if places is None else places:
+        _brokers[place].close()
 
 
 @contextmanager
@@ -105,6 +105,5 @@ def apply_settings(*, setting: str, **kwargs: object) -> None:
     if setting not in ("RTQ", "CACHES", "DEBUG", "TASKS"):
         return
     gone = _brokers.keys() - ({""} if setting == "TASKS" else set())
-    for place in gone:
-        _brokers[place].close()
+    close_brokers(gone)
     forget_brokers(gone)

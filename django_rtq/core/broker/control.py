@@ -8,14 +8,16 @@ reads them at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.cancelling import supervisor_command, wake_commands
 from django_rtq.core.broker.redis.commands import Command
-from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.broker.worker_messages import CancelRequest, read_cancel_requests
 from django_rtq.core.jobs.job import StrEnum
+
+if TYPE_CHECKING:
+    from django_rtq.core.broker.worker_broker import WorkerBroker  # who sends commands need not load it
 
 KEPT_MS = 3_600_000  # a command; a supervisor that has not read them for so long is dead
 

@@ -65,7 +65,7 @@ class ScheduledTask:
         return shard_place(router().shard_of_schedule(self.task.queue, client, self.name))
 
     def fire(self, broker: Broker, slot_ms: int) -> str:
-        """Enqueue the job of a slot. Returns the answer of Broker.fire; raises what delay() raises."""
+        """Enqueue the job of a slot. Returns the answer of ScheduleStore.fire; raises what delay() raises."""
         answers: list[str] = []
 
         def send(task: Task[Any, Any], calls: Iterable[Arguments]) -> list[JobHandle[Any]]:

@@ -155,8 +155,9 @@ class Scheduler(Loop):
         seconds, promoted, is_trimmed = self._broker.maintenance.run(self._queues, promote_calls=self._calls)
         signals.send_promoted(Scheduler, promoted)
         if time.monotonic() >= self._next_forgetting:
-            is_trimmed &= all([forget() for forget in self._forgetting])
-            self._next_forgetting = time.monotonic() + FORGET_EACH_SECONDS if is_trimmed else 0.0
+            self._next_forgetting = time.monotonic() + FORGET_EACH_SECONDS  # also if one of them fails
+            if not all([forget() for forget in self._forgetting]):
+                is_trimmed, self._next_forgetting = False, 0.0
         # If many jobs are due, the next round trip promotes several batches.
         self._calls = MAX_CALLS if seconds == 0.0 else 1
         # Last, because a Redis server without memory rejects new jobs, but not the rest.

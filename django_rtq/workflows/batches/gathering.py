@@ -12,8 +12,8 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.broker.worker_messages import Claimed, ClaimResult
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.record import band_in, task_in
@@ -113,10 +113,10 @@ class CallGatherer:
                 self._add(run)
 
 
-def claim_lanes(lanes: Sequence[LaneClaim], broker: Broker, worker: str) -> ClaimResult:
+def claim_lanes(lanes: Sequence[LaneClaim], broker: WorkerBroker, worker: str) -> ClaimResult:
     """Claim more jobs of clients of which the worker has just claimed one. Raises BrokerUnavailable.
 
-    Each counts as a turn of its client. They are found by Broker.running() if the reply is lost.
+    Each counts as a turn of its client. They are found by WorkerBroker.running() if the reply is lost.
     """
     script, result = SCRIPTS["claim_lane"], ClaimResult()
     calls = [
