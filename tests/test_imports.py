@@ -50,7 +50,7 @@ def tell():
     print(len(collections), gc.isenabled(), gc.get_freeze_count() > 10_000, flush=True)
 
 tell.delay()
-import django_rtq.core.commands.rtq_worker
+import django.core.management, django_rtq.core.commands.rtq_worker, django_rtq.databases.exactly_once
 gc.collect()
 gc.callbacks.append(lambda *_: os.getpid() == supervisor and collections.append(1))
 """
