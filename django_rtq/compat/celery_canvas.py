@@ -418,7 +418,7 @@ class AsyncResult:
             return error
 
     def wait(self, *args: Any, **options: Any) -> Any:
-        """The same."""
+        """get() under its other name."""
         return self.get(*args, **options)
 
     @property

@@ -27,8 +27,8 @@ class Extension:
     check_batch: str = ""  # (Task) -> None: raises InvalidTask for what does not fit the option `batch`
     check_incidents: str = ""  # (value of RTQ["INCIDENTS"]) -> None: raises ConfigurationError
     check_shards: str = ""  # (RTQ["SHARDS"], RTQ["QUEUES"]) -> None: raises ConfigurationError
-    check_tables: str = ""  # (databases=) -> list[CheckMessage]: about tables that are missing
-    chores: str = ""  # (Broker, queues) -> list[Chore] of core/worker/supervisor/heartbeat.py
+    check_tables: str = ""  # (**options of a check) -> list[CheckMessage]: about tables that are missing
+    chores: str = ""  # (WorkerBroker, queues) -> list[Chore] of core/worker/supervisor/heartbeat.py
     duties: str = ""  # likewise, before promotion and repairs: what limits rest on
     email_check: str = ""  # () -> None: raises what is wrong with RTQ["EMAIL"]
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
@@ -47,8 +47,8 @@ class Extension:
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
     router: str = ""  # Router of core/broker/task_backends.py: where jobs go, with RTQ["SHARDS"]
     run_part: str = ""  # () -> RunPart of core/worker/process/run.py
-    send_event: str = ""  # (Broker, id, queue, event, value, token) -> Steps[str]: gives a job an event
     schedules: str = ""  # () -> list[ScheduledTask]: that the app declares itself
+    send_event: str = ""  # (Broker, id, queue, event, value, token) -> Steps[str]: gives a job an event
     sentinels: str = ""  # (ConnectionSettings, SentinelConnectionPool) -> ConnectionSettings
     servers: str = ""  # (RTQ["REDIS"], RTQ["DB"], RTQ["PREFIX"]) -> ConnectionSettings: of a master that moves
     #: Adds commands behind the calls that settle jobs: (Broker, settlements by queue, calls, commands) -> None, or what

@@ -42,7 +42,7 @@ def sync_rows(read: Callable[[], Rows], place: str = "", *, is_dry_run: bool = F
 
 
 def _belongs(name: str, row: Mapping[str, Any], place: str) -> bool:
-    """Internal tasks are not stored: schedulers of an older version would run them."""
+    """Whether this Redis has the schedule of a row. None has those of internal tasks, which nobody may schedule."""
     task = registry.known_task(str(row.get("task")))
     if registry.is_internal(str(row.get("task"))):
         return False

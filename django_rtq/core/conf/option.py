@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NoReturn
+from typing import Any
 
 from django_rtq.core.validation import TEN_YEARS, did_you_mean, is_finite
 from django_rtq.exceptions import ConfigurationError, RTQError
@@ -162,11 +162,13 @@ def list_of_names(noun: str, example: str) -> Kind:
 
 def dictionary(check: Callable[[Any], object], says: str) -> Kind:
     """Dictionaries, whose content a function checks."""
-    return checked_by(lambda value: check(value) if isinstance(value, Mapping) else _refuse(), says)
 
+    def check_mapping(value: Any) -> None:
+        if not isinstance(value, Mapping):
+            raise ValueError
+        check(value)
 
-def _refuse() -> NoReturn:
-    raise ValueError
+    return checked_by(check_mapping, says)
 
 
 ANY = Kind("anything", lambda value: value)
