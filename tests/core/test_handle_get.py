@@ -1,6 +1,5 @@
 """get(): the result of a job, or why there is none."""
 
-import asyncio
 import json
 import threading
 from datetime import timedelta
@@ -55,27 +54,12 @@ def later(redis):
         thread.join()
 
 
-def test_a_job_that_is_over_already(broker):
-    handle = add.delay(1)
-    run(broker, handle, outcome=outcome(3))
-
-    assert handle.get() == 3
-
-
 def test_a_job_that_will_be_over(broker, later):
     handle = add.delay(1)
     later(lambda: run(broker, handle, outcome=outcome([1, None])))
 
     assert handle.get(PATIENCE) == [1, None]
     assert handle.state is JobState.SUCCEEDED
-
-
-def test_async_code_waits_too(broker, later):
-    handle = add.delay(1)
-    later(lambda: run(broker, handle, outcome=outcome(3)))
-
-    assert asyncio.run(handle.aget(PATIENCE)) == 3
-    broker.close()
 
 
 def test_a_result_that_was_read_is_not_read_again(broker, redis):
@@ -138,11 +122,6 @@ def test_a_job_that_is_thrown_away_is_not_found(broker, inspector, later):
 
     with pytest.raises(JobNotFound):
         handle.get(PATIENCE)
-
-
-def test_a_job_that_never_was_is_not_found(broker):
-    with pytest.raises(JobNotFound):
-        JobHandle("never-was", QUEUE).get()
 
 
 def test_a_job_that_is_requeued_at_once_has_failed_all_the_same(broker, monkeypatch):

@@ -2,15 +2,12 @@
 
 import pytest
 
-from django_rtq.core.jobs.job import JobState
-from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.signals import job_cancelled
+from django_rtq.exceptions import WrongState
 from tests.support.jobs import (
     QUEUE,
     claim,
     dead_job,
     finished_job,
-    new_job,
     queued_job,
 )
 from tests.support.snapshots import GONE, changes, snapshot
@@ -68,37 +65,3 @@ def test_a_job_that_is_over_is_left_alone(redis, broker, inspector, seed, reason
         inspector.cancel(job.id)
 
     assert snapshot(redis) == before
-
-
-def test_an_unknown_job_is_not_found(redis, broker, inspector):
-    queued_job(broker)
-    before = snapshot(redis)
-
-    with pytest.raises(JobNotFound):
-        inspector.cancel(new_job().id)
-    with pytest.raises(JobNotFound):
-        inspector.cancel("\ud800")  # Redis cannot be asked for it
-
-    assert snapshot(redis) == before
-
-
-def test_it_is_looked_for_in_all_queues(redis, broker, inspector):
-    queued_job(broker)
-    job = queued_job(broker, queue="low")
-
-    inspector.cancel(job.id)
-
-    assert "low:jobs" not in snapshot(redis)
-    assert inspector.find(job.id).state is JobState.CANCELLED
-
-
-def test_it_is_said(broker, inspector):
-    heard = []
-    job_cancelled.connect(lambda **said: heard.append((said["job_id"], said["queue"])), weak=False, dispatch_uid="test")
-    job = queued_job(broker)
-    try:
-        inspector.cancel(job.id)
-    finally:
-        job_cancelled.disconnect(dispatch_uid="test")
-
-    assert heard == [(job.id, QUEUE)]

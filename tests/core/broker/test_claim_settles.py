@@ -9,21 +9,7 @@ from tests.support.jobs import (
     queued_job,
     settlement,
 )
-from tests.support.snapshots import live_jobs, snapshot
-
-
-def test_one_round_trip_settles_and_claims(redis, broker):
-    done = claimed_job(broker, "done")
-    following = queued_job(broker, "following")
-    settlements = {QUEUE: settlement("ack", done)}
-
-    fetched = broker.claim(WORKER, [QUEUE], 1, settlements=settlements)
-
-    assert fetched.error is None
-    assert fetched.stale == []
-    assert not settlements[QUEUE]
-    assert [part.ids for part in fetched.claimed] == [[following.id.encode()]]
-    assert set(live_jobs(redis)) == {following.id}
+from tests.support.snapshots import snapshot
 
 
 def test_jobs_of_several_queues_are_settled_with_the_claim(redis, broker):

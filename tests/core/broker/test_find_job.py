@@ -12,8 +12,6 @@ from tests.support.jobs import (
     claimed_job,
     dead_job,
     finished_job,
-    lose_record,
-    new_job,
     queued_job,
     retrying_job,
     scheduled_job,
@@ -101,24 +99,6 @@ def test_a_record_that_cannot_be_read_is_shown_as_far_as_it_goes(redis, broker, 
     details = access.find(job.id)
 
     assert (details.state, details.task, details.args) == (JobState.DEAD, "", [])
-
-
-def test_it_is_looked_for_in_the_named_queue_and_in_all_others(redis, broker, access):
-    job = queued_job(broker, queue="low")
-    queued_job(broker)
-
-    assert access.find(job.id).queue == "low"
-    assert access.find(job.id, "low").queue == "low"
-    assert access.find(job.id, QUEUE).queue == "low"
-
-
-def test_an_unknown_job_is_not_found(redis, broker, access):
-    job = queued_job(broker)
-    lose_record(broker, job)
-
-    for job_id in (job.id, new_job().id):
-        with pytest.raises(JobNotFound):
-            access.find(job_id)
 
 
 def test_of_jobs_without_an_outcome_the_last_ones_are_known_to_have_succeeded(broker, access):

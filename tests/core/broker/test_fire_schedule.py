@@ -1,14 +1,11 @@
 """— -> queued, once for each slot of a schedule."""
 
-import threading
 import time
 
 import pytest
 
-from django_rtq.exceptions import BrokerFull
 from tests.support.jobs import QUEUE, claim, claim_all, held_job, job_id, new_job, settle, unique_job
 from tests.support.snapshots import MS, changes, place_of, snapshot
-from tests.support.waiting import PATIENCE
 
 NOW_MS = time.time_ns() // 1_000_000
 SLOT_MS = NOW_MS - 1000
@@ -53,14 +50,6 @@ def test_it_waits_and_expires_from_its_slot_on(redis, broker, begun):
     after = snapshot(redis)
     assert after["lanes"] == {"0:": SLOT_MS}
     assert after["jobs"][job.id].startswith(f"0 3 {SLOT_MS} {SLOT_MS + 500} ")
-
-
-def test_the_next_slot_starts_another(broker, begun):
-    first, second = new_job("a"), new_job("b")
-
-    assert [fire(broker, job=first), fire(broker, SLOT_MS + 1, second)] == ["fired", "fired"]
-
-    assert claim_all(broker) == [first.id, second.id]
 
 
 @pytest.mark.parametrize("before_ms", [0, 1, SLOT_MS - 1], ids=["same", "earlier", "long ago"])
@@ -156,35 +145,3 @@ def test_a_server_that_fell_back_does_not_start_a_job_again_that_it_knows(redis,
     assert fire(broker, job=job) == "fired"
 
     assert set(changes(before, snapshot(redis))) == {"schedules"}
-
-
-def test_a_full_server_refuses_and_the_slot_fires_later(redis, broker, begun):
-    job = new_job("a")
-    before = snapshot(redis)
-    with redis.full_memory(), pytest.raises(BrokerFull):
-        fire(broker, job=job)
-    assert snapshot(redis) == before
-
-    assert fire(broker, job=job) == "fired"
-
-    assert claim_all(broker) == [job.id]
-
-
-def test_of_many_who_fire_at_once_one_does(broker, begun):
-    jobs, answers, gate = [new_job(str(n)) for n in range(8)], [], threading.Barrier(8)
-
-    def fire_all(job):
-        gate.wait(PATIENCE)
-        answers.extend(fire(broker, SLOT_MS + slot, job._replace(id=f"{job.id}-{slot}")) for slot in range(20))
-
-    threads = [threading.Thread(target=fire_all, args=(job,)) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert set(answers) == {"fired", "already"}
-    slots = [name.rpartition("-")[2] for name in claim_all(broker, 50)]
-    assert len(slots) == answers.count("fired")
-    assert len(slots) == len(set(slots))  # a slot that was overtaken by a later one is over
-    assert "19" in slots

@@ -4,8 +4,6 @@ import time
 
 import pytest
 
-from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.conf.config import read_config
 from tests.support.jobs import (
     QUEUE,
     let_fall_due,
@@ -125,14 +123,3 @@ def test_a_torn_index_promotes_nothing_before_its_time_or_twice(redis, broker, f
     after = snapshot(redis)
     assert set(after["scheduled"]) == {job.id}
     assert not [key for key in after if key.startswith("scheduled_by_client")]
-
-
-# -- ahead of their band's other work, where the queue says so
-
-
-@pytest.fixture
-def mail(redis, proxy):
-    """A broker whose queue "mail" serves those first that have waited for their time."""
-    broker = WorkerBroker(read_config({"REDIS": proxy.url, "QUEUES": {"mail": {"delayed_first": True}}}, debug=False))
-    yield broker
-    broker.close()

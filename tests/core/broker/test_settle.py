@@ -15,7 +15,6 @@ from tests.support.jobs import (
     settle,
     settlement,
 )
-from tests.support.server_clock import server_ms
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
@@ -116,14 +115,6 @@ def test_a_job_that_never_ran_dies_without_a_failure(redis, broker):
     assert after["errors"] == {"a": ERROR + "\n"}
     assert "failures" not in after
     assert after["stats"] == {"enqueued": 1, "dead": 1}
-
-
-def test_it_died_by_the_servers_clock(redis, broker):
-    job, began = claimed_job(broker), server_ms(redis)
-
-    settle(broker, "bury", job)
-
-    assert began <= snapshot(redis)["dead"][job.id] <= server_ms(redis)
 
 
 # -- release

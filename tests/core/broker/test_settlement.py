@@ -3,7 +3,6 @@
 import pytest
 
 from django_rtq.core.broker.scripts import AT_ONCE
-from django_rtq.core.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerError
 from tests.support.jobs import (
     QUEUE,
@@ -84,11 +83,3 @@ def test_a_part_that_was_refused_is_still_in_the_settlement(redis, broker, verb,
 
     assert fetched.error
     assert jobs[AT_ONCE].id.encode() in told.job_ids()
-
-
-def test_it_names_the_jobs_that_it_is_about(verb):
-    job = new_job()
-
-    assert settlement(verb, job).job_ids() == {job.id.encode()}
-    assert settlement(verb, job)
-    assert not Settlement()

@@ -5,7 +5,6 @@ import pytest
 from django_rtq import FormatMismatch
 from django_rtq.core.broker.stored_format import FORMAT, check_types
 from django_rtq.core.broker.worker_broker import WorkerBroker
-from tests.app import tasks
 from tests.support.apps import Inspector
 from tests.support.jobs import QUEUE, WORKER, new_job
 
@@ -61,14 +60,6 @@ def test_data_of_a_later_format_is_refused(redis, producer, use):
     assert str(caught.value).startswith(OTHER)
     assert redis.get("rtq:format") == b"3 abc"
     assert not redis.exists("{rtq:default}:jobs")
-
-
-@pytest.mark.usefixtures("broker")
-def test_delay_says_it(redis):
-    redis.set("rtq:format", "3 abc")
-
-    with pytest.raises(FormatMismatch, match="format 2"):
-        tasks.note.delay("x")
 
 
 @pytest.mark.parametrize(

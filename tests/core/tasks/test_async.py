@@ -9,7 +9,6 @@ from asgiref.sync import sync_to_async
 
 from django_rtq import CancelAnswer, JobHandle, JobState, task
 from django_rtq.exceptions import (
-    DuplicateJob,
     JobNotFound,
     RedisNotAllowed,
     WrongState,
@@ -50,16 +49,6 @@ def test_no_thread_is_used(broker, monkeypatch):
     assert asyncio.run(call()) == ([JobState.QUEUED] * 2, [1])
 
 
-def test_a_hundred_at_once(broker):
-    async def call():
-        return await asyncio.gather(*(add.adelay(i) for i in range(100)))
-
-    handles = asyncio.run(call())
-
-    assert [job.args for job in take_all(broker)] == [[i] for i in range(100)]
-    assert len({handle.id for handle in handles}) == 100
-
-
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_lost_connection_makes_neither_none_nor_two(redis, broker, moment):
     async def call():
@@ -70,31 +59,6 @@ def test_a_lost_connection_makes_neither_none_nor_two(redis, broker, moment):
     handles = asyncio.run(call())
 
     assert [job.id for job in take_all(broker)][1:] == [handle.id for handle in handles]
-
-
-def test_many_calls(broker):
-    async def call():
-        return await add.adelay_many(((i,), {"b": i}) for i in range(1001)), await add.adelay_many([])
-
-    handles, none = asyncio.run(call())
-
-    jobs = take_all(broker, wanted=3)
-    assert [(job.id, job.args) for job in jobs] == [(handle.id, [i]) for i, handle in enumerate(handles[:3])]
-    assert (len(handles), none) == (1001, [])
-
-
-def test_unique_jobs(broker):
-    async def call():
-        first, second = await asyncio.gather(only.adelay(1), only.adelay(1))
-        with pytest.raises(DuplicateJob) as caught:
-            await only.using(unique_on_conflict="raise").adelay(1)
-        many = await only.adelay_many([((1,), {}), ((2,), {})])
-        return first, second, caught.value.job_id, [handle.duplicate for handle in many]
-
-    first, second, other, duplicates = asyncio.run(call())
-    assert {first.duplicate, second.duplicate} == {False, True}
-    assert first.id == second.id == other
-    assert duplicates == [True, False]
 
 
 def test_receivers_of_both_kinds_are_told(broker):

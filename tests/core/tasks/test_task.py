@@ -2,9 +2,6 @@
 
 import asyncio
 import sys
-from datetime import date, datetime, timedelta, timezone
-from decimal import Decimal
-from uuid import UUID
 
 import pytest
 from django.test import override_settings
@@ -147,47 +144,6 @@ def test_delay_leaves_a_job_that_carries_the_call_and_no_more(redis, broker):
         ready_ms=job.ready_ms,
         max_crashes=3,
     )
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "text",
-        "ünïcode \u2028 \x00 😀",
-        "",
-        0,
-        -(2**80),
-        1.5,
-        1e-320,
-        True,
-        False,
-        None,
-        [],
-        {},
-        [[], {}, [{"a": []}]],
-        {"a": {"b": [1, None, "x"]}},
-        {"$rtq": ["decimal", "1"]},
-        date(2026, 2, 28),
-        datetime(2026, 2, 28, 1, 2, 3, 4),
-        datetime(2026, 2, 28, 1, 2, 3, 4, tzinfo=timezone(timedelta(hours=5, minutes=30))),
-        datetime(2026, 2, 28, 1, 2, 3).time(),
-        timedelta(days=-1, microseconds=1),
-        Decimal("1.10"),
-        UUID("12345678123456781234567812345678"),
-    ],
-)
-def test_every_value_arrives_as_it_was_sent(broker, value):
-    echo.delay(value, key=value)
-
-    job = take(broker)
-    assert (job.args, job.kwargs) == ([value], {"key": value})
-    assert type(job.args[0]) is type(job.kwargs["key"]) is type(value)
-
-
-def test_a_tuple_arrives_as_a_list(broker):
-    echo.delay((1, (2,)))
-
-    assert take(broker).args == [[1, [2]]]
 
 
 def test_a_context_is_no_argument_of_callers(broker):
@@ -345,14 +301,3 @@ def test_delay_says_that_redis_is_full_and_stores_nothing(redis, broker, enqueue
         "Redis is out of memory, and nothing was stored. Raise its maxmemory, or let workers catch up."
     )
     assert (snapshot(redis), enqueued) == ({}, [])
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_delay_makes_one_job_when_the_connection_drops(redis, broker, moment):
-    add.delay(0)
-    take(broker)
-    redis.drop_connection(moment)
-
-    handle = add.delay(1)
-
-    assert take(broker).id == handle.id

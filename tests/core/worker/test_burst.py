@@ -53,16 +53,6 @@ def test_a_burst_does_not_end_at_cancelled_jobs(rtq_worker, redis, inspector, jo
     assert_all_settled(redis)
 
 
-def test_a_paused_queue_does_not_keep_a_burst_from_ending(rtq_worker, redis, inspector, journal):
-    waiting = tasks.note.delay("waiting")
-    inspector.pause("default")
-    other = tasks.note.using(queue_name="low").delay("other")
-    worker = rtq_worker("--burst", "--queues", "default,low", is_ready=False)
-
-    assert worker.wait() == 0
-    assert (waiting.state, other.state) == (JobState.QUEUED, JobState.SUCCEEDED)
-
-
 def test_a_burst_runs_the_steps_of_workflows(rtq_worker, redis, journal):
     with workflow("chain") as flow:
         step = flow.add(tasks.note, "step-0")

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from django_rtq import JobState
-from tests.app import long_tasks, tasks
+from tests.app import tasks
 from tests.core.worker.conservation import assert_all_settled, assert_nothing_left, dead, records
-from tests.core.worker.processes import is_alive, is_idle
+from tests.core.worker.processes import is_alive
 from tests.support.waiting import wait_until
 
 HOWS = ["exit", "abort", "segfault", "memory", "kill"]
@@ -53,28 +53,6 @@ def test_what_was_finished_does_not_run_again_when_others_take_the_process_down(
     assert len(dead(redis)) == 10
     worker.stop()
     assert_all_settled(redis)
-
-
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_what_was_finished_while_redis_was_away_is_settled_though_the_process_is_killed(
-    start, client, fragile, journal, concurrency
-):
-    worker = start("--concurrency", concurrency, LEASE_SECONDS=10)
-    done = tasks.gate.delay("done", "gate")
-    journal.wait("start", "done")
-    fragile.kill()
-    journal.open("gate")
-    journal.wait("end", "done")
-    wait_until(lambda: is_idle(worker.child))  # the job ends a moment after its last line
-    os.kill(worker.child, signal.SIGKILL)
-    wait_until(lambda: "are reclaimed later" in worker.log)
-    fragile.start()
-    wait_until(lambda: state_of(done) is JobState.SUCCEEDED)
-
-    assert journal.starts("done") == 1
-    assert client.hlen("{rtq:default}:crashes") == 0
-    worker.stop()
-    assert_nothing_left(client)
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
@@ -155,20 +133,6 @@ def counted(redis, kind):
     return total
 
 
-@pytest.mark.parametrize("how", ["exit", "kill"])
-def test_a_job_that_may_not_run_twice_does_not(rtq_worker, redis, journal, how):
-    most_once = {"max_attempts": 1, "max_crashes": 0}
-    job = tasks.die.using(**most_once).delay("once", how)
-    failed = tasks.leave.using(**most_once).delay("failed")
-    worker = rtq_worker()
-    wait_until(lambda: state_of(job) is JobState.DEAD and state_of(failed) is JobState.DEAD)
-    worker.stop()
-
-    assert journal.starts("once") == 1
-    assert journal.starts("failed") == 1
-    assert_all_settled(redis)
-
-
 def test_a_job_that_may_not_run_twice_does_not_when_another_of_its_batch_crashes(rtq_worker, redis, journal):
     most_once = tasks.note.using(max_attempts=1, max_crashes=0)
     names = [f"once-{i}" for i in range(400)]
@@ -231,20 +195,5 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_o
     wait_until(lambda: not records(redis))
     assert {handle.state for handle in after} == {JobState.SUCCEEDED}
     for worker in (sleeper, other):
-        worker.stop()
-    assert_nothing_left(redis)
-
-
-def test_a_job_that_holds_the_interpreter_lock_keeps_its_lease(rtq_worker, redis, journal):
-    hogging = rtq_worker(LEASE_SECONDS=1)
-    job = long_tasks.hog.delay("hog", 3.2)
-    journal.wait("start", "hog")
-    other = rtq_worker(LEASE_SECONDS=1)
-    wait_until(lambda: state_of(job) is JobState.SUCCEEDED)
-
-    (start,), (end,) = journal.entries("start"), journal.entries("end")
-    assert end.at - start.at > 2.5
-    assert job.refresh().attempt == 1
-    for worker in (hogging, other):
         worker.stop()
     assert_nothing_left(redis)

@@ -2,8 +2,6 @@
 
 import os
 
-from django.db import transaction
-
 from django_rtq import signals
 from tests.app import database_tasks, tasks
 from tests.support.waiting import PATIENCE, wait_until
@@ -46,13 +44,3 @@ def test_a_schedule_goes_on_when_the_database_has_cut_its_connection(rtq_worker,
     assert "its job could not be created" not in worker.log
     wait_until(lambda: not open_databases(worker))
     worker.stop()
-
-
-def test_a_job_writes_into_the_database_of_its_caller(rtq_worker, redis, database):
-    database.query("CREATE TABLE effects (name varchar(10))")
-    rtq_worker(environment=database.environment, TASK_MODULES=MODULES)
-    with transaction.atomic():
-        database.query("INSERT INTO effects VALUES (%s)", "caller")
-    database_tasks.insert.delay("job").get(PATIENCE)
-
-    assert database.query("SELECT name FROM effects ORDER BY name") == [("caller",), ("job",)]

@@ -73,15 +73,6 @@ def test_a_job_that_takes_signals_takes_them_for_itself_alone(rtq_worker, redis,
     assert_nothing_left(redis)
 
 
-def test_an_idle_worker_that_ran_such_a_job_stops_as_it_should(rtq_worker, redis, journal):
-    worker = rtq_worker()
-    result(signal_tasks.take_signals.delay())
-    code = worker.stop()
-
-    assert code == 0
-    assert "was killed" not in worker.log
-
-
 def test_under_nohup_a_worker_goes_on_when_its_terminal_is_closed(rtq_worker, redis, journal):
     with ignored(signal.SIGHUP):
         worker = rtq_worker()

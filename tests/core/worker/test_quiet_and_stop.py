@@ -8,7 +8,6 @@ from django_rtq import JobState
 from django_rtq.core.worker.options import WorkerOptions
 from django_rtq.core.worker.process.process import WorkerProcess
 from django_rtq.core.worker.shared_memory import SharedState
-from django_rtq.exceptions import WorkerNotFound
 from tests.app import tasks
 from tests.core.worker.conservation import assert_all_settled
 from tests.support.commands import run
@@ -124,9 +123,3 @@ def test_what_was_claimed_in_the_moment_of_the_order_is_given_back(redis, broker
 
     assert place_of(redis, job) == "lane:0:"
     child._shut_down()
-
-
-def test_who_is_not_known_gets_no_order(inspector):
-    for order in (inspector.quiet_worker, inspector.wake_worker, inspector.stop_worker):
-        with pytest.raises(WorkerNotFound, match="nobody"):
-            order("nobody")

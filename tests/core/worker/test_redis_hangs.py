@@ -50,20 +50,6 @@ def test_a_time_limit_is_kept_and_the_dead_are_replaced(start, client, hang, jou
     assert_all_settled(client)
 
 
-def test_a_second_signal_is_heeded_at_once(start, hang, journal):
-    worker = start("--processes", 2, query=PATIENT, LEASE_SECONDS=30)
-    tasks.gate.delay("job", "never")
-    pid = journal.wait("start", "job").pid
-    (idle,) = set(worker.children) - {pid}
-    hang()
-    os.kill(idle, signal.SIGKILL)
-    worker.kill(signal.SIGTERM)
-    wait_until(lambda: "a second signal" in worker.log, SOON)
-    worker.kill(signal.SIGTERM)
-
-    assert worker.wait(SOON) == 128 + signal.SIGTERM
-
-
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_worker_that_waits_for_it_before_it_starts_ends_at_a_signal(rtq_worker, redis, signum):
     with socket.create_server(("127.0.0.1", 0)) as silent:

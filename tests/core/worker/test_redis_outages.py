@@ -8,7 +8,6 @@ import pytest
 
 from django_rtq import JobState
 from tests.app import tasks
-from tests.core.worker.conftest import LONG_WAITS
 from tests.core.worker.conservation import assert_nothing_left, is_empty, records
 from tests.support.waiting import PATIENCE, wait_until
 
@@ -88,28 +87,6 @@ def test_what_was_finished_is_told_before_a_process_leaves_however_long_redis_is
     assert_nothing_left(client)
 
 
-def test_the_time_to_drain_ends_also_while_redis_is_away(start, fragile, journal):
-    worker = start("--drain-seconds", 1)
-    tasks.gate.delay("job", "gate")
-    journal.wait("start", "job")
-    fragile.kill()
-    journal.open("gate")
-    journal.wait("end", "job")
-
-    assert worker.stop() == 0
-    assert "was killed by SIGKILL" in worker.log
-    fragile.start()
-
-
-def test_a_worker_can_be_stopped_while_redis_is_gone(start, client, fragile, journal):
-    worker = start(TASK_MODULES=LONG_WAITS["TASK_MODULES"])
-    fragile.kill()
-    wait_until(lambda: "cannot reach Redis" in worker.log)
-
-    assert worker.stop() == 0
-    fragile.start()
-
-
 def test_a_worker_that_starts_before_redis_waits_for_it(rtq_worker, client, fragile, journal):
     fragile.kill()
     worker = rtq_worker(url=fragile.url, is_ready=False)
@@ -156,20 +133,6 @@ def test_what_may_run_once_and_ended_while_redis_was_away_has_succeeded_though_i
     assert after.get(PATIENCE) == "after"
     assert journal.starts("once") == 1
     worker.stop()
-
-
-@ONCE
-def test_what_may_run_once_and_ended_while_redis_was_away_is_settled_when_it_is_back(
-    ended_once, client, fragile, journal, concurrency, task
-):
-    worker, job = ended_once(concurrency, task)
-    fragile.start()
-    wait_until(lambda: is_empty(client))
-
-    assert job.state is JobState.SUCCEEDED
-    assert journal.starts("once") == 1
-    worker.stop()
-    assert_nothing_left(client)
 
 
 def test_a_second_signal_ends_the_wait_for_redis_after_a_job_that_may_run_once(ended_once, fragile, journal):

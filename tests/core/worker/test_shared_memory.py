@@ -13,13 +13,6 @@ from django_rtq.core.worker.shared_memory import MAX_NAME_BYTES, SharedState
 from tests.core.worker.shared_states import ID, IDS, acked, names, running
 
 
-def test_a_new_page_tells_nothing():
-    shared = SharedState(3)
-
-    assert (shared.worker, shared.last_claim(), shared.running(), shared.overdue(1e9)) == ("", (0, 0.0), [], [])
-    assert (shared.finished(), shared.waiting(), shared.revoked, shared.alive_at) == ([], [], Revoked.NOTHING, 0.0)
-
-
 @pytest.mark.parametrize("name", ["w", "host:123:abcdef01", "x" * MAX_NAME_BYTES])
 def test_the_name_is_that_of_the_last_signature(name):
     shared = SharedState(1)
@@ -92,16 +85,6 @@ def test_a_wish_that_comes_too_late_hits_nobody():
     assert shared.cancel_requests() == [b"next"]
 
 
-def test_quiet_is_a_wish_that_can_be_taken_back():
-    shared = SharedState(1)
-    said = [shared.is_quiet]
-    for is_quiet in (True, False):
-        shared.is_quiet = is_quiet
-        said.append(shared.is_quiet)
-
-    assert said == [False, True, False]
-
-
 # -- what the supervisor takes away
 
 
@@ -139,16 +122,6 @@ def test_who_was_given_up_starts_nothing_until_it_has_another_name(slots):
     shared.set_name("new")
     assert shared.revoked is Revoked.NOTHING
     assert running(slots)[0].running() == [ID.decode()]
-
-
-def test_what_was_taken_can_be_given_back():
-    shared = SharedState(1)
-    shared.start_batch(IDS)
-    shared.revoke(Revoked.ALL, shared.claim_number)
-    shared.revoke(Revoked.NOTHING)
-
-    assert not shared.has_revocation
-    assert shared.start(0)
 
 
 def test_whether_redis_has_back_what_was_given_back_is_known_until_the_next_claim():

@@ -32,15 +32,6 @@ def call_in_processes(redis_server, journal):
     return [job_id for caller in callers for job_id in caller.communicate(timeout=120)[0].split()]
 
 
-def test_a_burst_from_several_processes_makes_one_job(redis, redis_server, rtq_worker, journal):
-    ids = call_in_processes(redis_server, journal)
-
-    assert len(ids) == CALLERS * EACH
-    assert len(set(ids)) == 1
-    rtq_worker("--burst").wait()
-    assert journal.names("end") == ["a-0"]
-
-
 def test_a_burst_while_it_runs_makes_one_more_run(redis, redis_server, rtq_worker, journal):
     first = keep_up.delay("a", "first", "gate")
     rtq_worker("--processes", 2)

@@ -7,14 +7,12 @@ import threading
 import warnings
 
 import pytest
-import redis
 from asgiref.sync import async_to_sync
 from django.test import override_settings
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config
-from django_rtq.exceptions import BrokerRefused
 from testproject.redis_server import PrivateRedis, free_port
 from tests.support.tls import Certificate, skipped_without_tls
 
@@ -109,32 +107,9 @@ def test_tls(tmp_path):
     server.stop()
 
 
-def test_a_wrong_password_is_refused(server):
-    broker = WorkerBroker(Config(redis=f"redis://:wrong@127.0.0.1:{server.port}/0"))
-
-    with pytest.raises(BrokerRefused, match="credentials"):
-        run(broker, COUNT)
-
-
 def test_connections_without_a_socket_work_in_threads(factory):
     fakeredis = pytest.importorskip("fakeredis")
     server = fakeredis.FakeServer()
     with override_settings(RTQ={"REDIS": factory(lambda: fakeredis.FakeRedis(server=server))}):
         assert run(get_broker(), COUNT, COUNT) == [1, 2]
         get_broker().close()
-
-
-def test_a_client_of_redis_py_is_not_disturbed(redis, broker):
-    """Another library may use the same event loop."""
-
-    async def call():
-        other = redis_of_this_loop(redis)
-        found = await asyncio.gather(other.get("rtq:counter"), broker.async_redis.execute([COUNT]), other.ping())
-        await other.aclose()
-        return found
-
-    assert asyncio.run(call())[1] == [1]
-
-
-def redis_of_this_loop(client):
-    return redis.asyncio.Redis(port=client.connection_pool.connection_kwargs["port"], protocol=2)

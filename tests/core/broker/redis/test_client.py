@@ -15,7 +15,7 @@ from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
-from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job, settlement
+from tests.support.jobs import QUEUE, WORKER, claimed_job, queued_job, settlement
 from tests.support.single_steps import renew
 from tests.support.snapshots import live_jobs, place_of, snapshot
 from tests.support.waiting import wait_until
@@ -28,14 +28,6 @@ def counted(redis):
 
 
 # Scripts that Redis does not know
-
-
-def test_a_script_is_loaded_when_redis_does_not_know_it(redis, broker):
-    redis.script_flush()
-
-    assert queued_job(broker)
-
-    assert redis.script_exists(SCRIPTS["enqueue"].sha.decode()) == [True]
 
 
 @pytest.mark.parametrize("known", [[], ["settle"], ["claim"], ["settle", "claim"]])
@@ -68,10 +60,6 @@ def test_a_script_that_cannot_be_loaded_is_an_error(redis, broker):
 
     with pytest.raises(BrokerError, match="no scripts today"):
         renew(broker, [QUEUE], [])
-
-
-def test_what_is_loaded_is_what_the_name_says():
-    assert len({script.sha for script in SCRIPTS.values()}) == len(SCRIPTS)
 
 
 # Errors
@@ -249,15 +237,6 @@ def test_a_connection_that_was_lost_shows_although_the_command_succeeds(redis, b
 
     assert broker.redis.execute_one(COUNT, resend=resend) == 3
     assert broker.redis.connections_lost != before
-
-
-def test_a_connection_that_was_cut_while_idle_costs_nothing(redis, broker):
-    job = queued_job(broker)
-    redis.client_kill_filter(_type="normal", skipme=True)
-
-    assert claim(broker) == [job.id]
-
-    assert place_of(redis, job) == "running:w2"
 
 
 def test_nor_do_several_that_were_cut_for_what_may_be_sent_twice(redis, broker):

@@ -63,14 +63,6 @@ def test_a_blocking_connection_is_not_connected_until_it_is_used(empty):
         reader.connect()
 
 
-def test_replies_have_the_same_shape_with_every_redis_py(empty):
-    with reader_of(settings_of(empty.url)) as reader:
-        ask(reader, "HSET", "jobs", "id", "record")
-
-        assert reader.protocol == 2
-        assert ask(reader, "HGETALL", "jobs") == [b"id", b"record"]
-
-
 def test_replies_keep_their_shape_when_the_url_asks_for_resp3(empty):
     with reader_of(settings_of(f"{empty.url}?protocol=3")) as reader:
         ask(reader, "HSET", "jobs", "id", "record")
@@ -122,17 +114,6 @@ def test_a_command_whose_reply_is_lost_is_not_sent_again(empty, lossy, factory, 
         client.rpush("queue", "job")
 
     assert pushed(empty, db=1) == ARRIVED[moment]
-
-
-@pytest.mark.parametrize("moment", ARRIVED)
-def test_the_client_of_a_factory_would_have_sent_it_again(empty, lossy, moment):
-    # The counterpart: it shows that the test above would have noticed.
-    lossy.arm(Fault(moment, b"RPUSH"))
-
-    with redis.Redis.from_url(lossy.url, socket_timeout=LOSSY_SECONDS, **retrying()) as client:
-        client.rpush("queue", "job")
-
-    assert pushed(empty, db=0) == [*ARRIVED[moment], b"job"]
 
 
 # Recipes are values

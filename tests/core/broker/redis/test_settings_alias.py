@@ -2,7 +2,6 @@
 
 import ssl
 import sys
-import time
 
 import pytest
 from django.core.cache import caches
@@ -21,16 +20,6 @@ from tests.core.broker.redis.connections import (
     settings_of,
     settings_of_alias,
 )
-
-
-@BACKENDS
-def test_a_blocking_read_outlasts_the_time_out_of_the_alias(empty, backend):
-    connection_settings = settings_of_alias(backend(empty.url, socket_timeout=0.2))
-    with reader_of(connection_settings, block_seconds=1) as reader:
-        started = time.monotonic()
-
-        assert ask(reader, "BZPOPMIN", "waiting", 0.6) is None
-        assert time.monotonic() - started > 0.5
 
 
 @BACKENDS
@@ -74,19 +63,6 @@ def test_of_a_list_of_replicas_the_first_is_taken(backend):
     locations = ["redis://primary:6379/0", "redis://replica-1:6379/0", "redis://replica-2:6379/0"]
 
     assert {str(settings_of_alias(backend(locations))) for _ in range(10)} == {"redis://primary:6379/1"}
-
-
-@pytest.mark.parametrize("backend", [django_redis, native])
-def test_clearing_the_cache_leaves_our_database_alone(empty, backend):
-    with cache_settings({"default": backend(empty.url)}):
-        with client_of(settings_of("default", 1)) as client:
-            client.set("rtq:key", "value")
-            caches["default"].set("cached", 1)
-            caches["default"].clear()
-
-            assert client.get("rtq:key") == b"value"
-            assert caches["default"].get("cached") is None
-        caches["default"].close()
 
 
 @BACKENDS

@@ -139,12 +139,6 @@ def test_a_client_is_text_or_what_stands_for_it(broker, client, name):
     assert [job.client for job in take_all(broker)] == [name] * 3
 
 
-def test_a_client_function_gets_the_defaults_too(broker):
-    task(client=lambda account_id, invoice_id: f"{account_id}/{invoice_id}")(send).delay(7)
-
-    assert take(broker).client == "7/0"
-
-
 def test_a_client_function_gets_every_argument_by_its_name(broker):
     declared = task(client=lambda **named: str(sorted(named.items())))(rest)
     declared.delay(1, 2, 3, dry=True, x=4)

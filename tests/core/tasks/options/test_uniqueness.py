@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from django_rtq import JobHandle, JobState, signals, task
+from django_rtq import JobState, signals, task
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import DuplicateJob, InvalidTask, JobError, Unserializable
 from tests.support.claims import take_all
@@ -147,13 +147,6 @@ def test_of_many_calls_each_has_its_answer(broker, enqueued):
     assert by_name.delay_many([]) == []
 
 
-def test_only_what_was_enqueued_is_told(broker, enqueued):
-    first = sync.delay(7)
-    sync.delay(7)
-
-    assert enqueued == [[first.id]]
-
-
 def test_when_it_is_over_the_next_call_makes_a_job(broker):
     first = sync.delay(7)
     assert claim(broker) == [first.id]
@@ -201,11 +194,6 @@ def test_the_last_arguments_count_while_it_waits(broker):
     assert (second, second.duplicate) == (first, True)
     assert first.refresh().args == [7, 2]
     assert first.refresh().due_at - before >= timedelta(seconds=59)
-
-
-def test_a_handle_says_that_it_is_a_duplicate():
-    assert not JobHandle("a", "mail").duplicate
-    assert JobHandle("a", "mail", duplicate=True) == JobHandle("a", "mail")
 
 
 # -- periodic jobs

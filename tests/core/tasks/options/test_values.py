@@ -2,7 +2,6 @@
 
 import enum
 import math
-from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 
 import pytest
@@ -261,10 +260,3 @@ def test_using_none_stands_for_the_default_of_the_settings(broker):
     job = take(broker)
     assert job.options == {"max_attempts": 5, "time_limit": None, "result_ttl": 3600.0}
     assert job.max_crashes == 3
-
-
-def test_a_task_cannot_be_changed():
-    with pytest.raises(AttributeError):
-        plain.priority = 5
-
-    assert replace(plain, priority=5).priority == 5

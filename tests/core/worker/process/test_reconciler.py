@@ -49,13 +49,6 @@ def begin(reconciler, comparisons):
     reconciler.note_jobs()
 
 
-def test_who_has_jobs_is_compared_once_a_lease(make):
-    reconciler, comparisons = make(0.01)
-    begin(reconciler, comparisons)
-
-    wait_until(lambda: comparisons.number >= 3)
-
-
 def test_who_has_no_jobs_is_not_compared_and_has_no_timer(make):
     reconciler, comparisons = make(0.01)
     reconciler.note_jobs()

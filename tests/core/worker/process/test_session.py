@@ -203,16 +203,6 @@ def test_a_run_of_a_former_name_changes_nothing_not_even_when_the_job_came_back(
     assert session.held == [again.job_id]
 
 
-def test_a_result_that_comes_too_late_is_said_to(redis, broker, session, stale):
-    enqueue(broker)
-    (run,) = claim(session)
-    broker.reclaim_child(QUEUE, session.worker, [])
-    session.add(run, DONE)
-    session.settle()
-
-    assert stale == [run.job_id.decode()]
-
-
 def test_nothing_to_tell_takes_no_round_trip(redis, session):
     calls = redis.info("commandstats")["cmdstat_evalsha"]["calls"]
     session.settle()

@@ -32,14 +32,6 @@ def test_one_slot_runs_a_batch_in_order_and_the_page_is_clean_afterwards(make, j
     assert runner.is_settled
 
 
-def test_one_slot_wants_more_the_shorter_its_jobs_are(make, journal):
-    runner, _, _ = make(1)
-    assert runner.wanted() == 1
-    runner.run([run_of("short", "where")][:0] or [run_of("short")])
-    runner.run([run_of("slow", "sleep", 0.02)])
-    assert runner.wanted() == 1
-
-
 @pytest.mark.parametrize("is_stopping", [False, True])
 def test_a_process_that_is_to_rest_starts_none_of_the_jobs_that_it_has_claimed(make, journal, is_stopping):
     runner, session, shared = make(1)
