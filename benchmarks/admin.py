@@ -24,7 +24,7 @@ REPEATS = 15  # requests per page or query
 
 def measure(env: Environment, readings: Readings) -> None:
     """Fill Redis once, then repeat each query."""
-    from django_rtq.console.inspector.inspector import JobFilter, get_inspector
+    from django_rtq.console.reading.readers import JobFilter, get_inspector
 
     dead = fill(env, readings)
     inspector = get_inspector()
@@ -196,7 +196,7 @@ def _empty_dead_queue(env: Environment) -> None:
 
 def _click(env: Environment, readings: Readings, dead: int) -> None:
     """One click on a page, with a worker on that queue, until no dead letter is left."""
-    from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.console.reading.readers import get_inspector
 
     with env.worker("--queues", DEAD_QUEUE) as worker, Probe(env) as probe:
         started = time.perf_counter()
@@ -208,9 +208,9 @@ def _click(env: Environment, readings: Readings, dead: int) -> None:
 
 def _requeue_all(env: Environment, readings: Readings, dead: int) -> None:
     """Requeue all dead letters, in steps, as one click does."""
-    from django_rtq.console.inspector.inspector import JobFilter, get_inspector
-    from django_rtq.console.inspector.selection import Selection
-    from django_rtq.console.inspector.sweep import Sweep
+    from django_rtq.console.reading.readers import JobFilter, get_inspector
+    from django_rtq.console.reading.selection import Selection
+    from django_rtq.console.reading.sweep import Sweep
 
     inspector, done = get_inspector(), 0
     matching = JobFilter(task="fail")  # as on the page of a group: it has to read every dead letter

@@ -40,7 +40,7 @@ def run_backlog(
 
 def succeeded_in(queue: str) -> int:
     """The number in the queue's own counters."""
-    from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.console.reading.readers import get_inspector
 
     return get_inspector().overview.time_series(queue).total("succeeded")
 

@@ -252,7 +252,7 @@ def _command(line: str) -> int:
 
 def _forget() -> None:
     """Forget what was read before, as a process that has just started."""
-    from django_rtq.console.inspector import inspector
+    from django_rtq.console.reading import inspector
 
     inspector._inspector_of.cache_clear()
 

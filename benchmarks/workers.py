@@ -81,7 +81,7 @@ def _wait_for_runners(env: Environment) -> None:
 
 def _looks(jobs: Sequence[str]) -> dict[str, Callable[[], object]]:
     """What people do with a running job, or a queue."""
-    from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.console.reading.readers import get_inspector
 
     inspector, ids = get_inspector(), iter(random.sample(list(jobs), 2 * CALLS))
 

@@ -51,8 +51,8 @@ EXTENSIONS: list[Extension] = [
         forgetting="django_rtq.console.roll_up.RollUp",
         check_incidents="django_rtq.console.incident_options.check_incidents",
         incident_watcher="django_rtq.console.incidents.watcher.IncidentWatcher",
-        inspector="django_rtq.console.inspector.inspector.get_inspector",
+        inspector="django_rtq.console.reading.readers.get_inspector",
         job_logs="django_rtq.console.job_logs.collect_logs",
-        waiting_reason="django_rtq.console.inspector.jobs.waiting_reason.find_waiting",
+        waiting_reason="django_rtq.console.reading.jobs.waiting_reason.find_waiting",
     ),
 ]

@@ -48,7 +48,7 @@ class Demo:
 
     def __init__(self, env: DemoEnvironment) -> None:
         # Modules that import models are imported in functions, after DemoEnvironment has set Django up.
-        from django_rtq.console.inspector.inspector import get_inspector
+        from django_rtq.console.reading.readers import get_inspector
 
         self._env = env
         self._inspector = get_inspector()

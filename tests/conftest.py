@@ -186,7 +186,7 @@ def access(broker):
 @pytest.fixture
 def inspector(broker):
     """The inspector of this process."""
-    return pytest.importorskip("django_rtq.console.inspector.inspector").get_inspector()
+    return pytest.importorskip("django_rtq.console.reading.readers").get_inspector()
 
 
 # What holds for a database is proved on SQLite, and with RTQ_DATABASES=all, as in CI, on all of these.

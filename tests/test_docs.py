@@ -18,7 +18,7 @@ from django.test import override_settings
 from benchmarks.figures import FIGURES
 from benchmarks.publish import README_FIGURES, README_SENTENCE
 from django_rtq import JobState, signals
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QUEUE_KEYS
 from django_rtq.core.broker.maintenance import Maintenance

@@ -21,7 +21,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import JobState, task, workflow
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.workflows import workflow_store

@@ -89,7 +89,7 @@ def of_packages(modules, *packages):
 
 
 PEOPLE = (
-    "django_rtq.console.inspector",
+    "django_rtq.console.reading",
     "django_rtq.console.incidents",
     "django_rtq.console.admin",
     "django_rtq.console.search",

@@ -45,7 +45,7 @@ def measure(env: Environment, readings: Readings) -> None:
 def _starts_per_second(env: Environment) -> float:
     """Of a queue with more jobs than its rate allows, and several processes."""
     from benchmarks.jobs import take
-    from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.console.reading.readers import get_inspector
 
     seconds = 10 if env.is_quick else 30
     env.clear()
@@ -62,7 +62,7 @@ def _starts_per_second(env: Environment) -> float:
 def _lateness(env: Environment) -> list[float]:
     """Ms of each start behind its time: so long after the start before it as the rate says."""
     from benchmarks.jobs import record_start
-    from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.console.reading.readers import get_inspector
 
     env.clear()
     get_inspector().limits.set_default("default", rate=f"{1000 // SPACE_MS}/s", burst=1)
@@ -77,7 +77,7 @@ def _starts(env: Environment) -> tuple[list[float], list[float]]:
     """Of a client that may run one job at a time: ms from delay() to the start of a job that waited for nothing, and
     from the end of a job to the start of the next one, which waited for it."""
     from benchmarks.jobs import record_run, record_start
-    from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.console.reading.readers import get_inspector
 
     env.clear()
     get_inspector().limits.set_default("default", max_running=1)
@@ -95,7 +95,7 @@ def _starts(env: Environment) -> tuple[list[float], list[float]]:
 def _drain(env: Environment, *, has_limits: bool) -> Cost:
     """Jobs of many clients. Each has a limit of running jobs and a rate, and reaches neither."""
     from benchmarks.jobs import noop_of_account
-    from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.console.reading.readers import get_inspector
 
     def set_limits() -> None:
         get_inspector().limits.set_default("default", max_running=1000, rate="10000/s")
@@ -106,7 +106,7 @@ def _drain(env: Environment, *, has_limits: bool) -> Cost:
 def _claims(env: Environment) -> dict[str, float]:
     """Median µs of claiming one job: from a queue without limits, from one with limits that nobody reaches, from one
     with many blocked clients beside these."""
-    from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.console.reading.readers import get_inspector
     from django_rtq.core.broker.brokers import get_broker
     from django_rtq.core.broker.worker_broker import for_workers
 

@@ -44,7 +44,7 @@ def _deviation(env: Environment) -> float:
 def _time_deviation(env: Environment) -> float:
     """How far the share of the time of a client is from that of the others, at the most, with two processes."""
     from benchmarks.jobs import PROCESSES, nap_of_client
-    from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.console.reading.readers import get_inspector
 
     env.clear()
     get_inspector().limits.set_queue("default", fair_by="seconds")
@@ -82,6 +82,6 @@ def _drain(env: Environment, jobs: int, *, has_weights: bool) -> Cost:
 
 
 def _set_weight(client: str, weight: float) -> None:
-    from django_rtq.console.inspector.inspector import get_inspector
+    from django_rtq.console.reading.readers import get_inspector
 
     get_inspector().limits.set_client("default", client, weight=weight)

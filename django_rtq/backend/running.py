@@ -22,7 +22,7 @@ from django_rtq.backend.compat import (
 )
 from django_rtq.backend.results import result_of, set_fields
 from django_rtq.backend.rtq_task import RTQTask, WorkerTask, task_in
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core import signals
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import alias_of, places

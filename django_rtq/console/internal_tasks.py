@@ -24,7 +24,7 @@ from django_rtq.databases.exactly_once import STEP_MARK
 from django_rtq.databases.known_jobs import known_jobs
 
 if TYPE_CHECKING:
-    from django_rtq.console.inspector.sweep import Sweep
+    from django_rtq.console.reading.sweep import Sweep
     from django_rtq.core.handle import JobHandle
 
 P = ParamSpec("P")
@@ -49,8 +49,8 @@ def run_bulk_action(sweep: dict[str, Any]) -> int:
     It may be interrupted anywhere and run again: requeued jobs are not dead any more, those that died again died too
     late to be meant, and what was cancelled or run now is not in that state any more.
     """
-    from django_rtq.console.inspector.inspector import get_inspector
-    from django_rtq.console.inspector.sweep import Sweep
+    from django_rtq.console.reading.readers import get_inspector
+    from django_rtq.console.reading.sweep import Sweep
     from django_rtq.console.redaction import redacted
 
     job, wanted = current_job(), Sweep.read(sweep)

@@ -18,14 +18,14 @@ from asgiref.sync import sync_to_async
 
 from django_rtq.console.acting.jobs import check_states
 from django_rtq.console.incidents import Incident, of_shards, read_incidents
-from django_rtq.console.inspector.actions import Verb
-from django_rtq.console.inspector.clients.client_states import ClientInQueue
-from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.members import forget_workflows, recent_in, stop_workflows, workflows_of
-from django_rtq.console.inspector.selection import Selection
-from django_rtq.console.inspector.sweep import Sweep
+from django_rtq.console.reading.actions import Verb
+from django_rtq.console.reading.clients.client_states import ClientInQueue
+from django_rtq.console.reading.details import QueueDetails, WorkerDetails
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.members import forget_workflows, recent_in, stop_workflows, workflows_of
+from django_rtq.console.reading.readers import Inspector, get_inspector
+from django_rtq.console.reading.selection import Selection
+from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
 from django_rtq.console.search import STATES
 from django_rtq.core.broker.task_backends import place_of_job, shard_numbers

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.reading.readers import Inspector, get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.core.broker.task_backends import places

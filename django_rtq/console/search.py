@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _
 
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.jobs.job_page import LISTS, LONGEST_PAGE, JobPage
-from django_rtq.console.inspector.jobs.walk import list_sizes
-from django_rtq.console.inspector.selection import LONGEST, QueryError, Selection, query_error
+from django_rtq.console.reading.jobs.job_page import LISTS, LONGEST_PAGE, JobPage
+from django_rtq.console.reading.jobs.walk import list_sizes
+from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, query_error
 from django_rtq.console.redaction import redacted
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.validation import did_you_mean
@@ -69,7 +69,7 @@ def search_all(inspector: Inspector, query: Selection) -> Iterator[JobDetails]:
 
 
 def _workflow_ids(inspector: Inspector, text: str) -> tuple[str, ...]:
-    from django_rtq.console.inspector.members import workflow_ids_of  # who has none need not load it
+    from django_rtq.console.reading.members import workflow_ids_of  # who has none need not load it
 
     ids = workflow_ids_of(inspector, text)
     if ids == []:

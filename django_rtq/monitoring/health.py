@@ -11,7 +11,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
 from django_rtq.console.incidents import Incident, of_shards, read_incidents, worst_of
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.task_backends import shard_places
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.conf.config import get_config

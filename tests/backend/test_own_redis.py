@@ -8,7 +8,7 @@ from asgiref.sync import async_to_sync
 
 from django_rtq import JobHandle, JobNotFound
 from django_rtq.backend.compat import TaskResultDoesNotExist, TaskResultStatus, task_backends
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.tasks import registry
 from tests.app import django_tasks as tasks

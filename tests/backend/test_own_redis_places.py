@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from django_rtq import RedisNotAllowed, every
 from django_rtq.backend.compat import task_backends
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.console.schedule_status import row_statuses
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import place_of, places

@@ -9,7 +9,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from django_rtq import BrokerUnavailable, QueueFull
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.databases.outbox import outbox_lag

@@ -7,7 +7,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq.backend.compat import task_backends
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from tests.markdown import blocks, read
 

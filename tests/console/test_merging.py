@@ -4,13 +4,13 @@ from dataclasses import dataclass, field, fields, replace
 
 import pytest
 
-from django_rtq.console.inspector.clients.client_states import ClientInQueue, QueueState
-from django_rtq.console.inspector.details import QueueDetails
-from django_rtq.console.inspector.metrics.reader import TaskMetrics
-from django_rtq.console.inspector.overview import QueueRow
-from django_rtq.console.inspector.sweep import Count
-from django_rtq.console.inspector.task_details import TaskInQueue
 from django_rtq.console.merging import COUNTS, FIRST, JOINED, LEAST, MOST, ONE, SUM, TOTAL, merge, merge_by, rows_by
+from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
+from django_rtq.console.reading.details import QueueDetails
+from django_rtq.console.reading.metrics.reader import TaskMetrics
+from django_rtq.console.reading.overview import QueueRow
+from django_rtq.console.reading.sweep import Count
+from django_rtq.console.reading.task_details import TaskInQueue
 from django_rtq.core.jobs.job import clock_moment
 from django_rtq.workflows.workflow_states import BlockedWorkflow, WorkflowStates
 from tests.console.incidents.overviews import overview, row

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.readers import Inspector
 from tests.protocol.model.batch_calls import claim_others, first_claimed
 from tests.protocol.model.step_calls import suspend
 from tests.protocol.test_torn_log import copy_of, cuts, restore, writes_of

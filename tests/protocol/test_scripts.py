@@ -351,7 +351,7 @@ import django, django_rtq.core.broker.scripts as scripts
 from django.conf import settings
 settings.configure(INSTALLED_APPS=["django_rtq"])
 django.setup()
-import django_rtq.console.inspector.inspector, django_rtq.core.tasks
+import django_rtq.console.reading.readers, django_rtq.core.tasks
 before = [name for name in opened if name.endswith(".lua")]
 scripts.SCRIPTS["pause"].sha, scripts.SCRIPTS["pause"].sha, scripts.SCRIPTS["resume"].sha
 print(before, [name.rpartition("/lua/")[2] for name in opened if name.endswith(".lua")])

@@ -1,8 +1,8 @@
 """Single script calls of the console, which production sends only as part of a page, or of a maintenance step."""
 
 from django_rtq.console.incidents import watcher
-from django_rtq.console.inspector.metrics.reader import read_totals, totals_commands
-from django_rtq.console.inspector.task_details import TaskReader
+from django_rtq.console.reading.metrics.reader import read_totals, totals_commands
+from django_rtq.console.reading.task_details import TaskReader
 from django_rtq.console.roll_up import RollUp
 from django_rtq.core.broker.redis.client import as_dict
 from django_rtq.core.broker.scripts import SCRIPTS

@@ -1,9 +1,9 @@
 """Actions on many jobs, as tests call them."""
 
-from django_rtq.console.inspector.actions import LATEST
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.selection import Selection
-from django_rtq.console.inspector.sweep import STEP, Sweep
+from django_rtq.console.reading.actions import LATEST
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.selection import Selection
+from django_rtq.console.reading.sweep import STEP, Sweep
 from tests.support.jobs import QUEUE
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import JobState
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.exceptions import (
     DuplicateJob,

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from django_rtq import Bury, JobState, current_job, task
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import TaskNotFound, TimeLimitExceeded
 from django_rtq.testing import adrain, drain, private_redis

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from django_rtq import Bury, JobHandle, RedisNotAllowed, WorkflowFailed, WorkflowState, task, workflow
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.testing import captured, drain, eager
 from django_rtq.testing.private_redis import shared_fake_server

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from django_rtq import JobNotFound
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from tests.core.worker.conservation import places, records
 from tests.core.worker.overlaps import most_at_once
 from tests.support.line_files import whole_lines

@@ -22,7 +22,7 @@ from django_rtq import (
     task,
     workflow,
 )
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.signals import workflow_ended
 from tests.app import workflow_steps as tasks
 from tests.core.tasks.test_room import on_full

@@ -1,6 +1,6 @@
 """The index of the states of workflows, for incidents and metrics."""
 
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import STATES
 from django_rtq.workflows.workflow_states import read_workflow_states, workflow_commands

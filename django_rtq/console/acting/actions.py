@@ -9,9 +9,9 @@ from django_rtq.console import permissions
 from django_rtq.console.acting.jobs import of_all_jobs
 from django_rtq.console.acting.switches import UNKNOWN_WORKER
 from django_rtq.console.acting.verb import Target, Verb
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.selection import Selection
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.selection import Selection
 from django_rtq.exceptions import LeaseNotExpired
 
 

@@ -15,13 +15,13 @@ from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 from django_rtq.console import permissions
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.formatting import STATE_LABELS, Grouped, format_number
-from django_rtq.console.inspector import actions
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.selection import WAITING, QueryError, Selection, query_error
-from django_rtq.console.inspector.sweep import Count, Result, Sweep
 from django_rtq.console.internal_tasks import enqueue_rest
 from django_rtq.console.merging import merge
+from django_rtq.console.reading import actions
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.selection import WAITING, QueryError, Selection, query_error
+from django_rtq.console.reading.sweep import Count, Result, Sweep
 from django_rtq.console.redaction import redacted
 from django_rtq.core.broker.task_backends import place_of_job, shard_numbers
 from django_rtq.core.handle import JobHandle

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from django_rtq.console.formatting import names_text
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.selection import Selection
+from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.selection import Selection
 from django_rtq.console.sanitize import clean_text
 from django_rtq.exceptions import RTQError
 

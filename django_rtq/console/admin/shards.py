@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpR
 from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.reading.readers import Inspector, get_inspector
 from django_rtq.console.shards.all_shards import ask_shards
 from django_rtq.console.shards.merged import AllShards
 from django_rtq.core.broker.task_backends import place_of_job, shard_numbers, shard_of, shard_place

@@ -17,8 +17,8 @@ from django.utils.translation import override
 
 from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.commands.prompts import NotHere, client_argument, positive
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
 from django_rtq.console.output import Column, as_json, count, number, table
+from django_rtq.console.reading.readers import Inspector, get_inspector
 from django_rtq.console.render.json import as_dict
 from django_rtq.console.render.sheet import Row, Sheet
 from django_rtq.console.render.terminal import columns

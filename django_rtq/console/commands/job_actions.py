@@ -17,12 +17,12 @@ from django_rtq.console.commands.command import ConsoleCommand
 from django_rtq.console.commands.job_arguments import VERBS
 from django_rtq.console.commands.job_selection import find_one, read_selection, selected_queues
 from django_rtq.console.commands.prompts import check_interactive, confirm
-from django_rtq.console.inspector.actions import ACTIONS, Answers, check_target
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.selection import Selection
-from django_rtq.console.inspector.sweep import Count, Result, Sweep, run_steps
 from django_rtq.console.nouns import find_jobs
 from django_rtq.console.output import ProgressLine, as_json, count, number
+from django_rtq.console.reading.actions import ACTIONS, Answers, check_target
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.selection import Selection
+from django_rtq.console.reading.sweep import Count, Result, Sweep, run_steps
 from django_rtq.console.redaction import redacted
 from django_rtq.core.commands.command import INTERRUPTED, one_line
 from django_rtq.core.jobs.job import JobState

@@ -10,8 +10,8 @@ from django.core.management.base import CommandError
 
 from django_rtq.console.commands.command import ALL, CLIENT, DRY_RUN, JSON, LIMIT, NO_INPUT, QUEUE, add_actions
 from django_rtq.console.commands.prompts import job_id, past_time, utf8_text
-from django_rtq.console.inspector.actions import ACTIONS, Verb
-from django_rtq.console.inspector.jobs.job_page import LISTS
+from django_rtq.console.reading.actions import ACTIONS, Verb
+from django_rtq.console.reading.jobs.job_page import LISTS
 from django_rtq.core.commands.command import WRONG_USAGE
 
 _HELP = {

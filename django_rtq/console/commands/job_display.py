@@ -8,9 +8,9 @@ from typing import Any
 
 from django.utils.timezone import localtime
 
-from django_rtq.console.inspector.jobs.written import written_text
-from django_rtq.console.inspector.members import Membership
 from django_rtq.console.output import Column, ago, as_json, duration, number
+from django_rtq.console.reading.jobs.written import written_text
+from django_rtq.console.reading.members import Membership
 from django_rtq.core.commands.command import one_line
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.failure import Attempt

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.selection import past_moment
+from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.selection import past_moment
 from django_rtq.core.commands.command import one_line
 from django_rtq.core.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 from django_rtq.core.tasks.registry import declared_queues

@@ -25,10 +25,10 @@ from django_rtq.console.incidents import (
     seen_in,
     worst_of,
 )
-from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
-from django_rtq.console.inspector.queues import unserved
 from django_rtq.console.output import Column, as_json, count, duration, facts
+from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerDetails
+from django_rtq.console.reading.queues import unserved
+from django_rtq.console.reading.readers import Inspector, get_inspector
 from django_rtq.core.broker.task_backends import place_of, shard_of
 from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, Options, one_line, seconds_from
 from django_rtq.core.tasks.registry import declared_queues

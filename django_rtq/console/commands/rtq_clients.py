@@ -16,11 +16,11 @@ from django.utils.translation import override
 from django_rtq.console.commands.command import CLIENT, EVERY_QUEUE, LIMIT, NO_INPUT, Action, ActionCommand, switched
 from django_rtq.console.commands.job_actions import purge
 from django_rtq.console.commands.prompts import client_argument, confirm, known_queues, system_user
-from django_rtq.console.inspector.clients.client_list import SORTS
-from django_rtq.console.inspector.clients.client_states import ClientInQueue, QueueState
-from django_rtq.console.inspector.clients.holds import holds_text
 from django_rtq.console.nouns import Place, erasure
 from django_rtq.console.output import Column, as_json, count, number
+from django_rtq.console.reading.clients.client_list import SORTS
+from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
+from django_rtq.console.reading.clients.holds import holds_text
 from django_rtq.core.broker.task_backends import pinned_in
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS

@@ -14,10 +14,10 @@ from django_rtq.console.commands.job_actions import JobAction
 from django_rtq.console.commands.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
 from django_rtq.console.commands.job_display import COLUMNS, job_dict, job_dict_in_full, job_lines, job_row
 from django_rtq.console.commands.job_selection import find_one, list_jobs
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
-from django_rtq.console.inspector.members import Membership, membership_of
 from django_rtq.console.output import as_json, count, number, table
+from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
+from django_rtq.console.reading.members import Membership, membership_of
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.console.redaction import redacted
 from django_rtq.core.commands.command import WRONG_USAGE, one_line
 from django_rtq.core.jobs.details import JobDetails

@@ -6,7 +6,7 @@ from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import EVERY_QUEUE, Action, SheetCommand
 from django_rtq.console.commands.prompts import known_queues, system_user, utf8_text
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.console.subjects.tasks import HOURS, TASKS
 from django_rtq.core.commands.command import Argument, Options
 from django_rtq.core.jobs.aliases import names_of

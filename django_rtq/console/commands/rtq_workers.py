@@ -12,8 +12,8 @@ from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import ALL, NO_WORKER, QUEUE, Action, SheetCommand
 from django_rtq.console.commands.prompts import NotHere, known_queues, system_user
-from django_rtq.console.inspector.details import WorkerDetails
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.details import WorkerDetails
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.console.subjects.workers import WORKERS
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.validation import did_you_mean

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django_rtq.console.commands.command import LIMIT, Action, ActionCommand
-from django_rtq.console.inspector.members import recent_in, why_not_started
 from django_rtq.console.nouns import Place
 from django_rtq.console.output import Column, ago, count, facts
+from django_rtq.console.reading.members import recent_in, why_not_started
 from django_rtq.core.commands.command import Argument, Options
 from django_rtq.core.jobs.job import moment
 from django_rtq.workflows.handle import Workflow, WorkflowProgress, get_workflow

@@ -9,9 +9,9 @@ from itertools import chain, islice
 from django_rtq.console.incident_options import KINDS, incident_options
 from django_rtq.console.incidents import queues, schedules, server, workers
 from django_rtq.console.incidents.incident import DETECTORS, Incident, Seen, Severity
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.merging import merge_by
+from django_rtq.console.reading.overview import Overview
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.databases.outbox import OutboxLag, outbox_lag
 
 __all__ = ["queues", "schedules", "server", "workers"]  # which declare the detectors

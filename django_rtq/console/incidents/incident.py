@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number, short_name
-from django_rtq.console.inspector.details import QueueDetails
-from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.merging import EVERY, FIRST, LEAST, by
+from django_rtq.console.reading.details import QueueDetails
+from django_rtq.console.reading.overview import Overview
 from django_rtq.console.schedule_status import KnownSchedules
 from django_rtq.core.jobs.job import StrEnum
 from django_rtq.databases.outbox import OutboxLag

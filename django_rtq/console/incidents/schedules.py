@@ -12,8 +12,8 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from django_rtq.console.incidents.incident import QUEUE, SYSTEM, Action, Incident, Seen
-from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.inspector.queues import unserved
+from django_rtq.console.reading.overview import Overview
+from django_rtq.console.reading.queues import unserved
 from django_rtq.console.schedule_status import KnownSchedules, ScheduleStatus, read_schedules
 from django_rtq.exceptions import ConfigurationError
 

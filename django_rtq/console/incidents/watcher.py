@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from django_rtq.console.incidents.detection import read_incidents, reported
 from django_rtq.console.incidents.incident import Incident
 from django_rtq.console.incidents.server import silent_shard
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import open_broker
 from django_rtq.core.broker.redis.client import clock_ms

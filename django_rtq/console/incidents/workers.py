@@ -9,9 +9,9 @@ from django.utils.translation import ngettext_lazy
 
 from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.incident import HOST, QUEUE, SYSTEM, TASK, Action, Incident, Seen, Severity
-from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
-from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.inspector.queues import quiet_queues, unserved
+from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerDetails
+from django_rtq.console.reading.overview import Overview
+from django_rtq.console.reading.queues import quiet_queues, unserved
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.tasks.registry import all_tasks, declared_queues
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from django_rtq.console.acting.verb import Switch, Verb
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.console.render.column import Column
 
 Row = TypeVar("Row")

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
-from django_rtq.console.inspector.metrics.time_series import Series
-from django_rtq.console.inspector.overview import Overview
 from django_rtq.console.merging import merge
+from django_rtq.console.reading.metrics.time_series import Series
+from django_rtq.console.reading.overview import Overview
+from django_rtq.console.reading.readers import Inspector, get_inspector
 from django_rtq.core.broker.brokers import on_brokers_forgotten
 from django_rtq.core.broker.task_backends import shard_numbers, shard_place
 from django_rtq.databases.clocks import utc_now

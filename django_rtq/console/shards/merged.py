@@ -11,24 +11,24 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from django_rtq.console.inspector.clients.clients import ClientReader
-from django_rtq.console.inspector.details import QueueDetails, WorkerDetails
-from django_rtq.console.inspector.inspector import MOST_CLIENTS, Inspector, QueuePage, get_inspector
-from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadLetters
-from django_rtq.console.inspector.jobs.job_filter import ALL_JOBS, JobFilter
-from django_rtq.console.inspector.jobs.job_list import JobListReader
-from django_rtq.console.inspector.jobs.job_page import DEPTH, JobPage
-from django_rtq.console.inspector.jobs.walk import JobWalk, List, Shown
-from django_rtq.console.inspector.memory import MemoryReader
-from django_rtq.console.inspector.metrics.reader import TaskMetrics, merged_versions
-from django_rtq.console.inspector.metrics.time_series import merge_series
-from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.inspector.queues import QueueReader
-from django_rtq.console.inspector.shared_overview import SharedOverview
-from django_rtq.console.inspector.sweep import Result, Sweep, Sweeper
-from django_rtq.console.inspector.task_details import TaskReader
-from django_rtq.console.inspector.task_pauses import TaskPauses
 from django_rtq.console.merging import joined, merge, merge_by
+from django_rtq.console.reading.clients.clients import ClientReader
+from django_rtq.console.reading.details import QueueDetails, WorkerDetails
+from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
+from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
+from django_rtq.console.reading.jobs.job_list import JobListReader
+from django_rtq.console.reading.jobs.job_page import DEPTH, JobPage
+from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
+from django_rtq.console.reading.memory import MemoryReader
+from django_rtq.console.reading.metrics.reader import TaskMetrics, merged_versions
+from django_rtq.console.reading.metrics.time_series import merge_series
+from django_rtq.console.reading.overview import Overview
+from django_rtq.console.reading.queues import QueueReader
+from django_rtq.console.reading.readers import MOST_CLIENTS, Inspector, QueuePage, get_inspector
+from django_rtq.console.reading.shared_overview import SharedOverview
+from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
+from django_rtq.console.reading.task_details import TaskReader
+from django_rtq.console.reading.task_pauses import TaskPauses
 from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards
 from django_rtq.console.shards.merged_page import merged_page, read_places
 from django_rtq.console.shards.merging import (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from django_rtq.console.inspector.clients.client_list import AllClients
-from django_rtq.console.inspector.clients.client_states import ClientInQueue
-from django_rtq.console.inspector.clients.clients import most_queued
-from django_rtq.console.inspector.jobs.dead_letters import DeadGroup, DeadGroups
-from django_rtq.console.inspector.task_details import TaskDetails
 from django_rtq.console.merging import joined, merge, merge_by
+from django_rtq.console.reading.clients.client_list import AllClients
+from django_rtq.console.reading.clients.client_states import ClientInQueue
+from django_rtq.console.reading.clients.clients import most_queued
+from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadGroups
+from django_rtq.console.reading.task_details import TaskDetails
 from django_rtq.limits.limit_kinds import LIMIT_KINDS, encode_rate
 from django_rtq.limits.limits import Limit, Limits
 

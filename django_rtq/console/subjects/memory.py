@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.memory import KINDS, QueueMemory
+from django_rtq.console.reading.memory import KINDS, QueueMemory
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.console.render.column import SIZE, Column
 from django_rtq.console.render.sheet import Empty, Sheet
 

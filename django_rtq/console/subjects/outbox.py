@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.console.render.column import MOMENT, NUMBER, TASK, Column
 from django_rtq.console.render.sheet import Empty, Found, Sheet, Wanted
 from django_rtq.core.jobs.job import made_at

@@ -14,9 +14,9 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.formatting import format_number
-from django_rtq.console.inspector.details import QueueDetails
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.overview import Overview, QueueRow
+from django_rtq.console.reading.details import QueueDetails
+from django_rtq.console.reading.overview import Overview, QueueRow
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.console.render.column import (
     DURATION,
     LINE,

@@ -14,10 +14,10 @@ from django.utils.translation import get_language, gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.incidents.schedules import has_scheduler, is_let_go
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
-from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.inspector.queues import unserved
 from django_rtq.console.output import ago
+from django_rtq.console.reading.overview import Overview
+from django_rtq.console.reading.queues import unserved
+from django_rtq.console.reading.readers import Inspector, get_inspector
 from django_rtq.console.render.column import JOB_STATE, TASK, TEXT, Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Sheet
 from django_rtq.console.schedule_status import Keep, KnownSchedules, ScheduleStatus, read_all_schedules

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq.console.inspector.metrics.reader import VersionRuns
+from django_rtq.console.reading.metrics.reader import VersionRuns
 from django_rtq.console.render.column import DURATION, MOMENT, NUMBER, SHARE, Column, Kind
 from django_rtq.console.render.sheet import Sheet
 

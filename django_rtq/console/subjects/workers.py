@@ -11,9 +11,9 @@ from django.utils.translation import ngettext
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.formatting import format_number
-from django_rtq.console.inspector.details import WorkerDetails
-from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.output import facts
+from django_rtq.console.reading.details import WorkerDetails
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.console.render.column import DURATION, NAMES, NUMBER, PART, SIZE, Column, State, states
 from django_rtq.console.render.sheet import Empty, Sheet
 

@@ -1,7 +1,7 @@
 """RTQBackend in place of the two backends that Django's tests are written for."""
 
 from django_rtq.backend import RTQBackend
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.testing import adrain, drain
 

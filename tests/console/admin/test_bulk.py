@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from django_rtq.console.inspector.actions import VERBS
+from django_rtq.console.reading.actions import VERBS
 from django_rtq.core.jobs.job import JobState
 from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_dead_letters import hidden_fields, said
-from tests.console.inspector.test_sweep import later_job
+from tests.console.reading.test_sweep import later_job
 from tests.support.jobs import QUEUE, queued_job
 
 BULK = "/admin/django_rtq/job/bulk/"

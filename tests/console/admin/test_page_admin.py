@@ -10,7 +10,7 @@ from django.urls import include, path, set_script_prefix
 from django_rtq import admin as pages
 from django_rtq.console.admin.pages.page_admin import show
 from django_rtq.console.admin.pages.queues import QueueAdmin
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.models import Queue
 from tests.console.admin.conftest import every_page, links, text, url_of
 from tests.console.admin.test_dead_letters import hidden_fields

@@ -10,7 +10,7 @@ from django.test import override_settings
 
 from django_rtq.console.admin.display import jobs as job_table
 from django_rtq.console.admin.display.charts.history import SPANS, history_charts
-from django_rtq.console.inspector import shared_overview
+from django_rtq.console.reading import shared_overview
 from django_rtq.console.subjects.queues import QUEUES
 from django_rtq.core.broker.brokers import get_broker
 from tests.console.admin.conftest import logged, text

@@ -12,7 +12,7 @@ from django.test import override_settings
 from django.urls import reverse
 
 from django_rtq import cron, every, task
-from django_rtq.console.inspector.task_pauses import TaskPause
+from django_rtq.console.reading.task_pauses import TaskPause
 from django_rtq.console.redaction import HIDDEN
 from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.console.subjects.schedules import why_not
@@ -345,7 +345,7 @@ def test_who_may_not_see_queues_gets_no_links(person, broker):
 
 @pytest.mark.django_db
 def test_the_list_asks_redis_as_often_for_many_as_for_one(admin_client, broker, round_trips, monkeypatch):
-    monkeypatch.setattr("django_rtq.console.inspector.shared_overview.SHARED_SECONDS", 60)
+    monkeypatch.setattr("django_rtq.console.reading.shared_overview.SHARED_SECONDS", 60)
 
     def asked(count):
         monkeypatch.setattr(registry, "_tasks", {})

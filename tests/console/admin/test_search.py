@@ -5,7 +5,7 @@ import re
 import pytest
 from django.utils.html import escape
 
-from django_rtq.console.inspector.jobs.walk import JobWalk
+from django_rtq.console.reading.jobs.walk import JobWalk
 from django_rtq.console.redaction import HIDDEN
 from tests.console.admin.conftest import MAIL, body, text
 from tests.support.jobs import QUEUE, dead_job, queued_job

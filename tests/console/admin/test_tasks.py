@@ -122,7 +122,7 @@ def test_a_task_that_nobody_knows_is_not_found(broker, operator, name):
 
 def test_a_list_that_was_not_searched_to_its_end_says_so(broker, operator, monkeypatch):
     for name in ("MAX_SEARCHED", "LEAST_SEARCHED"):
-        monkeypatch.setattr(f"django_rtq.console.inspector.task_details.{name}", 2)
+        monkeypatch.setattr(f"django_rtq.console.reading.task_details.{name}", 2)
     for _ in range(3):
         queued_job(broker, body=body(1))
     assert "≥ 2" in text(operator.get(PAGE))

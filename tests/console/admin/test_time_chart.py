@@ -10,7 +10,7 @@ from django_rtq.console.admin.display.charts.history import SPANS, history_chart
 from django_rtq.console.admin.display.charts.svg import Band, Line
 from django_rtq.console.admin.display.charts.time_chart import Event, Steps, time_chart
 from django_rtq.console.formatting import format_duration
-from django_rtq.console.inspector.metrics.time_series import Series
+from django_rtq.console.reading.metrics.time_series import Series
 
 BEGIN = datetime(2026, 3, 1, 10, 5, tzinfo=timezone.utc)
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.readers import Inspector
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.chromium import window
 from tests.console.browser.conftest import OFTEN, body

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.readers import Inspector
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.test_pages import overflow, overflow_of_tables, violations
 from tests.support.commands import dead_letter, failure

@@ -1,7 +1,7 @@
 """What operators want to know and do, told in their words. Each takes three clicks from the overview at most."""
 
-from django_rtq.console.inspector.inspector import Inspector
 from django_rtq.console.log_lines import write_line
+from django_rtq.console.reading.readers import Inspector
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.conftest import body
 from tests.console.browser.test_pages import violations

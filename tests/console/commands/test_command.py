@@ -109,7 +109,7 @@ def test_colour_only_where_it_is_wanted(broker, capsys, args, coloured):
 
 
 def test_ctrl_c_is_no_traceback(broker, monkeypatch, capsys):
-    monkeypatch.setattr("django_rtq.console.inspector.overview.OverviewReader.read", _raise(KeyboardInterrupt()))
+    monkeypatch.setattr("django_rtq.console.reading.overview.OverviewReader.read", _raise(KeyboardInterrupt()))
 
     assert from_command_line("rtq") == 130
     assert capsys.readouterr() == ("", "")

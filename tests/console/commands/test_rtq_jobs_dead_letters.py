@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.inspector.actions import Actions
+from django_rtq.console.reading.actions import Actions
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.commands import (
     dead_letter,

@@ -3,10 +3,10 @@
 from datetime import datetime, timedelta, timezone
 
 from django_rtq.console.incidents import Seen, find_incidents
-from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
-from django_rtq.console.inspector.metrics.task_failures import Runs, TaskFailures
-from django_rtq.console.inspector.metrics.time_series import Series
-from django_rtq.console.inspector.overview import UNSCHEDULED, Overview, QueueRow
+from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerDetails
+from django_rtq.console.reading.metrics.task_failures import Runs, TaskFailures
+from django_rtq.console.reading.metrics.time_series import Series
+from django_rtq.console.reading.overview import UNSCHEDULED, Overview, QueueRow
 from django_rtq.core.broker.server_info import ServerDetails
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState

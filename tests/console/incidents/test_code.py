@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.console.incidents import Action, Severity
-from django_rtq.console.inspector.details import UnknownTask
+from django_rtq.console.reading.details import UnknownTask
 from tests.console.incidents.overviews import ago, incidents, kinds, row, worker
 
 

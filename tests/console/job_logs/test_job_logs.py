@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from django_rtq.console.inspector.inspector import get_inspector
 from django_rtq.console.job_logs import MAX_WAITING, JobLogs, collect_logs
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.context import CurrentRun, current_run
 from django_rtq.core.worker.outcome import Buried, Retried

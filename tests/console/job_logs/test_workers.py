@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq import JobState
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from tests.app import logging_tasks
 from tests.support.waiting import PATIENCE, wait_until
 

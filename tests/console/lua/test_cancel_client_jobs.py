@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq import signals
-from django_rtq.console.inspector.actions import LATEST
+from django_rtq.console.reading.actions import LATEST
 from django_rtq.core.jobs.job import JobState
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claimed_job, queued_job, retrying_job, scheduled_job

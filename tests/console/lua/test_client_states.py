@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from django_rtq.console.inspector.clients import clients
-from django_rtq.console.inspector.clients.client_states import Shares
-from django_rtq.console.inspector.clients.holds import NO_HOLDS, Holds
+from django_rtq.console.reading.clients import clients
+from django_rtq.console.reading.clients.client_states import Shares
+from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds
 from django_rtq.limits.limits import Limit
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, retrying_job, scheduled_job
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from django_rtq.console.inspector import task_details
+from django_rtq.console.reading import task_details
 from tests.console.lua.test_dead_letters import bury
 from tests.support.jobs import QUEUE, claimed_job, queued_job, retrying_job, scheduled_job
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.inspector.jobs import dead_letters
+from django_rtq.console.reading.jobs import dead_letters
 from django_rtq.core.broker.scripts import SCRIPTS
 from tests.console.lua.test_dead_letters import bury
 from tests.support.jobs import QUEUE

@@ -1,6 +1,6 @@
 """The messages of groups of dead letters are read of those groups that are shown."""
 
-from django_rtq.console.inspector.jobs import dead_letters
+from django_rtq.console.reading.jobs import dead_letters
 from tests.console.lua.test_dead_letters import bury
 from tests.support.jobs import QUEUE
 

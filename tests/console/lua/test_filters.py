@@ -4,7 +4,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.core.jobs import serializer
 from tests.console.lua.test_dead_letters import bury
 from tests.support import sweeps

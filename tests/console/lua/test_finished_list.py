@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.core.jobs.job import moment
 from tests.support.jobs import QUEUE, claimed_jobs, new_job, settle
 from tests.support.mutant import Mutant, mutated

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.jobs.walk import JobWalk
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.jobs.walk import JobWalk
 from django_rtq.core.jobs.job import JobState
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, queued_job, retrying_job, scheduled_job

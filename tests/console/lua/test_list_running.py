@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.inspector import overview
+from django_rtq.console.reading import overview
 from django_rtq.core.broker.histogram import bucket_of
 from django_rtq.core.broker.settlement import Settlement
 from tests.support.jobs import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job

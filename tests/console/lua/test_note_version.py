@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.inspector.metrics.reader import read_deploys
+from django_rtq.console.reading.metrics.reader import read_deploys
 from tests.support.console_steps import report_version
 
 GONE_MS = 60_000

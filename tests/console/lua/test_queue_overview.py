@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from django_rtq.console.inspector.details import QueueDetails
+from django_rtq.console.reading.details import QueueDetails
 from tests.support.jobs import (
     QUEUE,
     claim,

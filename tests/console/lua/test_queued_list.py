@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.jobs.job_page import encode_cursor
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.jobs.job_page import encode_cursor
 from django_rtq.core.broker.scripts import SCRIPTS
 from tests.support.jobs import (
     QUEUE,

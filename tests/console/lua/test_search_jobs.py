@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.jobs.job_page import LISTS, encode_cursor
-from django_rtq.console.inspector.jobs.walk import JobWalk
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.jobs.job_page import LISTS, encode_cursor
+from django_rtq.console.reading.jobs.walk import JobWalk
 from django_rtq.core.jobs import serializer
 from tests.support.jobs import (
     QUEUE,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.inspector.metrics import task_hours
+from django_rtq.console.reading.metrics import task_hours
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.exceptions import BrokerUnavailable
 from tests.console.lua.test_task_metrics import tell

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.inspector.metrics.reader import TaskMetrics
+from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.core.broker.histogram import bucket_of, midpoint_of, percentile
 from django_rtq.core.broker.settlement import Settlement
 from tests.support.jobs import QUEUE, claimed_job

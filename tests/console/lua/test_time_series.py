@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.inspector.metrics.time_series import _merged
+from django_rtq.console.reading.metrics.time_series import _merged
 from tests.support.jobs import QUEUE
 from tests.support.server_clock import minute_with_time_left
 

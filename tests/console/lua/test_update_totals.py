@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.inspector.metrics.reader import read_totals, totals_commands
+from django_rtq.console.reading.metrics.reader import read_totals, totals_commands
 from django_rtq.core.broker.settlement import Settlement
 from tests.support.console_steps import update_totals
 from tests.support.jobs import QUEUE, queued_job

@@ -6,11 +6,11 @@ import pkgutil
 import pytest
 
 from django_rtq.console import subjects
-from django_rtq.console.inspector.details import WorkerDetails
-from django_rtq.console.inspector.memory import KINDS, QueueMemory
-from django_rtq.console.inspector.metrics.reader import TaskMetrics, VersionRuns
-from django_rtq.console.inspector.task_pauses import TaskPause
 from django_rtq.console.output import table
+from django_rtq.console.reading.details import WorkerDetails
+from django_rtq.console.reading.memory import KINDS, QueueMemory
+from django_rtq.console.reading.metrics.reader import TaskMetrics, VersionRuns
+from django_rtq.console.reading.task_pauses import TaskPause
 from django_rtq.console.render.html import Viewer, buttons, tables
 from django_rtq.console.render.json import as_dict
 from django_rtq.console.render.sheet import Sheet

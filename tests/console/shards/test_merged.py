@@ -10,9 +10,9 @@ import pytest
 
 from django_rtq import rtq
 from django_rtq.console.admin.pages import bulk as bulk_pages
-from django_rtq.console.inspector.inspector import get_inspector
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.jobs.job_page import encode_cursor
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.jobs.job_page import encode_cursor
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.console.shards import merged
 from django_rtq.console.shards.all_shards import ask_shards
 from django_rtq.console.shards.merged import AllShards

@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from django_rtq.console.incidents.watcher import IncidentWatcher
-from django_rtq.console.inspector.inspector import get_inspector
-from django_rtq.console.inspector.selection import Selection
-from django_rtq.console.inspector.sweep import Sweep
+from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.selection import Selection
+from django_rtq.console.reading.sweep import Sweep
 from django_rtq.core.broker.brokers import close_brokers, get_broker, open_broker, substitute_broker
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.jobs.job import shard_in

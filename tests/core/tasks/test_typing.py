@@ -22,7 +22,7 @@ from typing_extensions import assert_type
 
 from django_rtq import Bury, CancelAnswer, JobContext, JobDetails, JobHandle, JobState, Retry, Task
 from django_rtq import constant, exponential, task, workflow
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.workflows.builder import Step, Steps
 
 

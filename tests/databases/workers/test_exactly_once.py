@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.exceptions import JobFailed
 from tests.app import once_tasks
 from tests.support.forked_commands import ROOT

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django_rtq.console.inspector.actions import LATEST
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.actions import LATEST
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from django.test import override_settings
 
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.worker_broker import WorkerBroker, for_workers

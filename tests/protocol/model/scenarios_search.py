@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
+from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.core.jobs.job import moment
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import KEEP_MS, run, send

@@ -6,7 +6,7 @@ from functools import partial, reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.conf.config import Config

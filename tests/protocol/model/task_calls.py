@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.console.inspector.inspector import Inspector
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.core.broker.messages import NewJob
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, WORKER, queued_job

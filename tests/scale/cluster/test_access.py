@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.exceptions import BrokerError

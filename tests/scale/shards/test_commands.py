@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from django.test import override_settings
 
 from django_rtq import cron, task
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import config_of, shard_place
 from django_rtq.core.broker.worker_broker import for_workers

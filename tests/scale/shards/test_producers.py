@@ -20,7 +20,7 @@ from django_rtq import (
     QueueFull,
     ResultTimeout,
 )
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.brokers import close_brokers, get_broker, substitute_broker
 from django_rtq.core.broker.messages import EnqueueCall
 from django_rtq.core.broker.task_backends import config_of, shard_place

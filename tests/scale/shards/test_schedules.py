@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from django_rtq import cron, task
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.brokers import close_brokers, get_broker, open_broker
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.broker.worker_broker import for_workers

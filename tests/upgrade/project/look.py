@@ -16,7 +16,7 @@ from shop import tasks  # noqa: E402
 from write import VALUES  # noqa: E402
 
 from django_rtq import JobNotFound  # noqa: E402
-from django_rtq.console.inspector.inspector import get_inspector  # noqa: E402
+from django_rtq.console.reading.readers import get_inspector  # noqa: E402
 
 MOST_PAGES = 150 if os.environ.get("RTQ_TEST_NIGHTLY") else 45
 

@@ -17,7 +17,7 @@ from django.conf import settings  # noqa: E402
 from shop import tasks  # noqa: E402
 
 from django_rtq import WrongState  # noqa: E402
-from django_rtq.console.inspector.inspector import get_inspector  # noqa: E402
+from django_rtq.console.reading.readers import get_inspector  # noqa: E402
 
 CLIENTS = ["north", "south", "east", "west"]
 MOST_WAITING = 1000

@@ -3,7 +3,7 @@
 import pytest
 from asgiref.sync import async_to_sync
 
-from django_rtq.console.inspector.inspector import get_inspector
+from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.jobs.job import new_job_id, with_shard
 from django_rtq.workflows import store as workflows
 from django_rtq.workflows import workflow_store

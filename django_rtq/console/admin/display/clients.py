@@ -12,9 +12,9 @@ from django.utils.translation import gettext_lazy
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
 from django_rtq.console.formatting import format_duration, format_number
-from django_rtq.console.inspector.clients.client_list import STATES, AllClients
-from django_rtq.console.inspector.clients.client_states import ClientInQueue
-from django_rtq.console.inspector.clients.queue_clients import MOST
+from django_rtq.console.reading.clients.client_list import STATES, AllClients
+from django_rtq.console.reading.clients.client_states import ClientInQueue
+from django_rtq.console.reading.clients.queue_clients import MOST
 from django_rtq.console.render.html import Viewer, action_html
 from django_rtq.console.sanitize import clean_text
 from django_rtq.limits.limits import Limit, Limits

@@ -21,9 +21,9 @@ from django_rtq.console.incidents import Action, Incident, Severity, of_shards, 
 from django_rtq.console.incidents.detection import reported
 from django_rtq.console.incidents.incident import DETECTORS
 from django_rtq.console.incidents.server import silent_shard
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.inspector.selection import Selection
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.overview import Overview
+from django_rtq.console.reading.selection import Selection
 from django_rtq.console.sanitize import clean_text
 
 if TYPE_CHECKING:

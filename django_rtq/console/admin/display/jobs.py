@@ -19,13 +19,13 @@ from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import EMPTY_VALUE, LIST_LABELS, STATE_LABELS, format_duration, format_number
 from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.workers import is_hung, time_limit_of
-from django_rtq.console.inspector.actions import VERBS
-from django_rtq.console.inspector.details import QueueDetails, RunningJob, WorkerDetails
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.jobs.dead_letters import DeadGroup
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.jobs.job_page import LISTS, JobPage
-from django_rtq.console.inspector.selection import WAITING, Selection
+from django_rtq.console.reading.actions import VERBS
+from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerDetails
+from django_rtq.console.reading.jobs.dead_letters import DeadGroup
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.jobs.job_page import LISTS, JobPage
+from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.selection import WAITING, Selection
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.console.render.column import ago_html
 from django_rtq.console.sanitize import arguments_text, clean_text

@@ -15,7 +15,7 @@ from django_rtq.console.admin.display.charts.time_chart import Steps, time_chart
 from django_rtq.console.admin.display.texts import number_text
 from django_rtq.console.admin.filters import query_text
 from django_rtq.console.formatting import LIST_LABELS, format_duration
-from django_rtq.console.inspector.task_details import TaskDetails, TaskInQueue
+from django_rtq.console.reading.task_details import TaskDetails, TaskInQueue
 from django_rtq.console.render.column import Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Sheet
 from django_rtq.console.subjects.tasks import TaskRow

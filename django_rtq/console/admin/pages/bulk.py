@@ -34,11 +34,11 @@ from django_rtq.console.admin.display.texts import number_text, rest_refused_tex
 from django_rtq.console.admin.filters import filter_facts, filter_query
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
 from django_rtq.console.formatting import STATE_LABELS, format_moment, format_number
-from django_rtq.console.inspector.actions import ACTIONS, LATEST, Verb, targets_in
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.members import forget_workflows, stop_workflows, workflows_of
-from django_rtq.console.inspector.selection import QueryError, Selection, query_error
-from django_rtq.console.inspector.sweep import STEP, Count, Sweep
+from django_rtq.console.reading.actions import ACTIONS, LATEST, Verb, targets_in
+from django_rtq.console.reading.members import forget_workflows, stop_workflows, workflows_of
+from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.selection import QueryError, Selection, query_error
+from django_rtq.console.reading.sweep import STEP, Count, Sweep
 from django_rtq.console.redaction import redacted
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.search import read_query

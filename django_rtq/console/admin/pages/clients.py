@@ -17,7 +17,7 @@ from django_rtq.console.admin.display.clients import ClientListParams, client_ro
 from django_rtq.console.admin.filters import query_text
 from django_rtq.console.admin.forms import LimitsForm
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.reading.readers import Inspector, get_inspector
 from django_rtq.console.render.html import Viewer, action_html
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.broker.task_backends import shard_places

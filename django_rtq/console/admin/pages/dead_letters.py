@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django_rtq.console.admin.display.jobs import group_row
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
 from django_rtq.console.formatting import format_number
-from django_rtq.console.inspector.jobs.dead_letters import DeadGroups
+from django_rtq.console.reading.jobs.dead_letters import DeadGroups
 
 MAX_GROUPS = 200
 GROUPED_PER_QUEUE = 1000  # newest dead letters of each queue: two round trips that do not block Redis for long

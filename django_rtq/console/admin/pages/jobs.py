@@ -31,11 +31,11 @@ from django_rtq.console.admin.pages.bulk import (
 from django_rtq.console.admin.pages.page_admin import Route, inspector_of
 from django_rtq.console.admin.pages.searching import JobSearch
 from django_rtq.console.formatting import STATE_LABELS
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.jobs.waiting_reason import waiting_reason
-from django_rtq.console.inspector.jobs.written import written_text
-from django_rtq.console.inspector.members import membership_of
-from django_rtq.console.inspector.selection import WAITING
+from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
+from django_rtq.console.reading.jobs.written import written_text
+from django_rtq.console.reading.members import membership_of
+from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.selection import WAITING
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.console.render.html import Viewer, listing
 from django_rtq.console.render.sheet import Found, Sheet, Wanted

@@ -18,10 +18,10 @@ from django.utils.translation import gettext as _
 from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation_links, search_url
 from django_rtq.console.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.console.admin.urls import page_url
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
-from django_rtq.console.inspector.overview import Overview
-from django_rtq.console.inspector.selection import QueryError
 from django_rtq.console.permissions import VIEW, UserPermissions
+from django_rtq.console.reading.overview import Overview
+from django_rtq.console.reading.readers import Inspector, get_inspector
+from django_rtq.console.reading.selection import QueryError
 from django_rtq.core.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound

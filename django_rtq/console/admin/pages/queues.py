@@ -20,10 +20,10 @@ from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.incidents import Incident, find_incidents, seen_in
-from django_rtq.console.inspector.details import QueueDetails
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.metrics.time_series import Series
-from django_rtq.console.inspector.overview import Overview
+from django_rtq.console.reading.details import QueueDetails
+from django_rtq.console.reading.metrics.time_series import Series
+from django_rtq.console.reading.overview import Overview
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import buttons, tables
 from django_rtq.console.render.sheet import Found, Wanted

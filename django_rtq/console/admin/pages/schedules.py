@@ -24,7 +24,7 @@ from django_rtq.console.admin.forms import restore_secrets
 from django_rtq.console.admin.navigation import navigation_links, search_url
 from django_rtq.console.admin.pages.page_admin import all_shards_of, show
 from django_rtq.console.admin.urls import page_url
-from django_rtq.console.inspector.inspector import Inspector, get_inspector
+from django_rtq.console.reading.readers import Inspector, get_inspector
 from django_rtq.console.redaction import hidden, hidden_args
 from django_rtq.console.render.html import Viewer, cell_html, tables
 from django_rtq.console.schedule_status import row_statuses

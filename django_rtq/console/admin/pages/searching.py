@@ -19,8 +19,8 @@ from django_rtq.console.admin.filters import chips
 from django_rtq.console.admin.pages.page_admin import inspector_of
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import LIST_LABELS, format_number
-from django_rtq.console.inspector.inspector import Inspector
-from django_rtq.console.inspector.selection import LONGEST, QueryError, Selection, words_of
+from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, words_of
 from django_rtq.console.search import Found, read_query, search
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.jobs.details import JobDetails

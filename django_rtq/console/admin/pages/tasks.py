@@ -22,8 +22,8 @@ from django_rtq.console.admin.forms import EnqueueForm
 from django_rtq.console.admin.navigation import schedules_url
 from django_rtq.console.admin.pages.page_admin import Route, inspector_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
-from django_rtq.console.inspector.metrics.reader import MAX_HOURS
-from django_rtq.console.inspector.task_details import TaskDetails
+from django_rtq.console.reading.metrics.reader import MAX_HOURS
+from django_rtq.console.reading.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
 from django_rtq.console.render.html import Table, action_html, beside_name, figures, tables
 from django_rtq.console.sanitize import clean_text

@@ -15,7 +15,7 @@ from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.pages.page_admin import Route, inspector_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
-from django_rtq.console.inspector.details import WorkerDetails
+from django_rtq.console.reading.details import WorkerDetails
 from django_rtq.console.subjects.workers import WORKERS
 
 

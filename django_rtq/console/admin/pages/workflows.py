@@ -18,8 +18,8 @@ from django_rtq.console.admin.display.jobs import job_row
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
 from django_rtq.console.formatting import format_number
-from django_rtq.console.inspector.jobs.job_filter import JobFilter
-from django_rtq.console.inspector.members import recent_in, why_not_started
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.members import recent_in, why_not_started
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import Viewer, action_html
 from django_rtq.console.sanitize import clean_text

@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy
 from django_rtq.console.admin.display.charts.svg import Band, Line
 from django_rtq.console.admin.display.charts.time_chart import Event, Steps, time_chart
 from django_rtq.console.formatting import format_duration
-from django_rtq.console.inspector.metrics.reader import Deploy
-from django_rtq.console.inspector.metrics.time_series import Series
+from django_rtq.console.reading.metrics.reader import Deploy
+from django_rtq.console.reading.metrics.time_series import Series
 from django_rtq.console.sanitize import clean_text
 
 

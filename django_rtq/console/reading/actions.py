@@ -1,0 +1,334 @@
+"""What can be done with jobs: one row for each action, and how it is sent.
+
+An action is told which jobs by their ids, some in each round trip, and says what became of each. Its script may be sent
+twice. If the reply is lost, the second call finds nothing left to do, so the row says what the answers mean then, or
+has the jobs read: this reports their current state, so somebody else who did the same then cannot be told apart.
+"""
+
+from __future__ import annotations
+
+import reprlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from django.dispatch import Signal
+
+from django_rtq.console.reading.jobs.job_page import LISTS
+from django_rtq.console.reading.selection import WAITING
+from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.cancelling import NOT_CANCELLED, cancel_call, wake_supervisor_of
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
+from django_rtq.core.broker.task_backends import queues_of_settings
+from django_rtq.core.jobs import record as stored
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.details import JobDetails, read_found
+from django_rtq.core.jobs.job import JobState
+from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.scale.placement import is_elsewhere
+from django_rtq.workflows import workflow_store
+
+LATEST = 10**15  # a moment after any death, in ms
+SLACK_MS = 1000  # clocks of two machines run apart
+
+Verb = Literal["requeue", "discard", "cancel", "run_now", "purge", "erase", "count"]
+Answers = dict[str, str]  # id of a job -> what became of it, in a word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """In which way an action is done, as far as that is asked."""
+
+    latest_ms: int = LATEST  # dead letters that died later are left alone
+    target: str = ""  # the queue in which dead letters are requeued; "": their own
+    running: str = "leave"  # jobs that have started: "ask" them to stop, "terminate" their processes, or "leave" them
+
+
+PLAINLY = How()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """A row of the table."""
+
+    states: Sequence[str]  # the lists of jobs with which it can be done
+    script: str
+    #: The commands of one round trip. Those of `requeue` and `discard` take many ids, the others one each.
+    calls: Callable[[Broker, str, Sequence[str], How], list[Command]] = lambda broker, queue, job_ids, how: []
+    at_once: int = 50  # jobs of one round trip; Redis serves nobody else meanwhile
+    done: str = ""  # the answer for jobs with which it was done
+    also_done: Sequence[str] = ()  # answers that mean the same to the person who asked
+    done_before: str = ""  # the answer for jobs with which it was done before this call
+    asks: bool = False  # for confirmation, also of selected jobs
+    #: What the answers mean after a lost reply, so many seconds after the first call.
+    lost: Callable[[Broker, str, Answers, float], Answers] = lambda broker, queue, answers, seconds: answers
+    tell: Callable[[type, str, list[str], How], object] = lambda sender, queue, job_ids, how: None  # sends the signals
+    reasons: Mapping[str, str] = field(default_factory=dict)  # answer -> why nothing was done, after the id of the job
+
+    @property
+    def usual_states(self) -> Sequence[str]:
+        """The states that are meant if none is named: all but running."""
+        return [state for state in self.states if state != "running"]
+
+    def read(self, replies: Sequence[Any], job_ids: Sequence[str]) -> Answers:
+        """What became of each of these jobs."""
+        if self.script not in ("requeue", "discard"):  # these take many jobs, and reply with the ids of those done
+            return dict(zip(job_ids, map(_word, replies), strict=True))
+        acted = {job_id.decode() for job_id in replies[0]}
+        return {job_id: self.done if job_id in acted else "left" for job_id in job_ids}
+
+    def is_done(self, answer: str) -> bool:
+        """Whether the answer says that it was done."""
+        word = answer.partition(" ")[0]
+        return word == self.done or word in self.also_done
+
+    def is_refused(self, answer: str) -> bool:
+        """Whether the answer says that the job is not as it was asked for."""
+        return not self.is_done(answer) and answer != self.done_before
+
+    def why_not(self, answer: str, **named: str) -> str:
+        """Why nothing was done, in words that follow the id of the job."""
+        word, _, other = answer.partition(" ")
+        return self.reasons.get(word, self.reasons.get("", "")).format(other=other, **named)
+
+
+def _requeue_calls(broker: Broker, queue: str, job_ids: Sequence[str], how: How) -> list[Command]:
+    if how.target in ("", queue):
+        return [SCRIPTS["requeue"].call(broker.keys.of(queue), (how.latest_ms, *job_ids))]
+    check_target(how.target, [broker.backend])
+    keys = [broker.keys.of(name) for name in (queue, how.target)]
+    return [SCRIPTS["requeue_elsewhere"].call_many(keys, (how.latest_ms, *job_ids))]
+
+
+def targets_in(places: Sequence[str]) -> set[str]:
+    """The queues in which dead letters of these places can be requeued."""
+    names = set[str]().union(*map(queues_of_settings, places))
+    return {name for name in names if not any(is_elsewhere(name, place) for place in places)}
+
+
+def check_target(target: str, places: Sequence[str]) -> None:
+    """Raises ValueError, in words, for a queue that is not one of targets_in()."""
+    if target in targets_in(places):
+        return
+    if any(is_elsewhere(target, place) for place in places):
+        raise ValueError(f"Queue {target} as a whole is in another shard: jobs cannot be requeued there.")
+    raise ValueError(f'Queue {target} is not one of the settings. Name it in RTQ["QUEUES"].')
+
+
+def _teller(signal: Signal) -> Callable[[type, str, list[str], How], object]:
+    return lambda sender, queue, job_ids, how: signal.send_robust(sender, job_ids=job_ids, queue=queue)
+
+
+def _tell_cancelled(sender: type, queue: str, job_ids: list[str], how: How) -> None:
+    for job_id in job_ids:
+        signals.job_cancelled.send_robust(sender, job_id=job_id, queue=queue)
+
+
+def _requeued(broker: Broker, queue: str, answers: Answers, seconds: float) -> Answers:
+    """Those that were queued again, or have finished, since the first call."""
+    unclear = [job_id for job_id, answer in answers.items() if answer != "queued"]
+    now_s, records, finished = _read_places(broker, queue, unclear)
+    since_ms = (now_s - seconds) * 1000 - SLACK_MS
+    places = zip(unclear, records, finished, strict=True)
+    return answers | {
+        job_id: "queued" for job_id, record, is_over in places if is_over or (record and _ready_ms(record) >= since_ms)
+    }
+
+
+def _discarded(broker: Broker, queue: str, answers: Answers, _: float) -> Answers:
+    """Those of which nothing is left."""
+    unclear = [job_id for job_id, answer in answers.items() if answer != "discarded"]
+    _now, records, finished = _read_places(broker, queue, unclear)
+    places = zip(unclear, records, finished, strict=True)
+    return answers | {job_id: "discarded" for job_id, record, is_over in places if record is None and not is_over}
+
+
+def _underway(broker: Broker, queue: str, answers: Answers, _: float) -> Answers:
+    """Those that are queued already, or were since."""
+    unclear = [job_id for job_id, answer in answers.items() if answer not in ("queued", "missing")]
+    calls = [SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,)) for job_id in unclear]
+    replies = broker.redis.execute(calls, resend=True) if calls else []
+    jobs = [read_found(job_id, queue, reply) for job_id, reply in zip(unclear, replies, strict=True)]
+    started = (JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED)
+    return answers | {job.id: "queued" for job in jobs if job and job.state in started}
+
+
+#: `purge` is about all waiting jobs of a queue or a client: sweep.py calls it. `erase` is about all that is kept of a
+#: client. `count` does nothing with any job.
+ACTIONS: dict[Verb, Action] = {
+    "requeue": Action(
+        states=("dead",),
+        script="requeue",
+        calls=_requeue_calls,
+        at_once=MAINTAIN_AT_ONCE,
+        done="queued",
+        lost=_requeued,
+        tell=lambda sender, queue, job_ids, how: signals.job_requeued.send_robust(
+            sender, job_ids=job_ids, queue=how.target or queue
+        ),
+    ),
+    "run_now": Action(
+        states=("scheduled", "retrying"),
+        script="run_now",
+        calls=lambda broker, queue, job_ids, how: [
+            SCRIPTS["run_now"].call(broker.keys.of(queue), (job_id,)) for job_id in job_ids
+        ],
+        done="queued",
+        lost=_underway,
+        tell=_teller(signals.job_promoted),
+        reasons={
+            "after": "waits until job {other} has ended: only one job of the same unique key may be alive.",
+            "paused": "waits because its task is paused. Resume the task first.",
+            "finished": "has finished already.",
+            "": "is not scheduled or retrying (any more).",
+        },
+    ),
+    "cancel": Action(
+        states=(*WAITING, "running"),
+        script="cancel",
+        calls=lambda broker, queue, job_ids, how: [
+            cancel_call(broker.keys.of(queue), broker.config, job_id, how.running) for job_id in job_ids
+        ],
+        done="cancelled",
+        also_done=("asked",),
+        done_before="already",
+        asks=True,
+        lost=lambda broker, queue, answers, seconds: _renamed(answers, "already", "cancelled"),
+        tell=_tell_cancelled,
+        reasons=NOT_CANCELLED,
+    ),
+    "discard": Action(
+        states=("dead",),
+        script="discard",
+        calls=lambda broker, queue, job_ids, how: [
+            SCRIPTS["discard"].call(broker.keys.of(queue), (how.latest_ms, *job_ids))
+        ],
+        at_once=MAINTAIN_AT_ONCE,
+        done="discarded",
+        asks=True,
+        lost=_discarded,
+        tell=_teller(signals.job_discarded),
+    ),
+    "purge": Action(states=WAITING, script="purge", asks=True),
+    "erase": Action(
+        states=(*WAITING, "dead", "finished"),
+        script="erase",
+        calls=lambda broker, queue, job_ids, how: [
+            SCRIPTS["erase"].call(broker.keys.of(queue), (job_id,)) for job_id in job_ids
+        ],
+        done="erased",
+        asks=True,
+        lost=lambda broker, queue, answers, seconds: _renamed(answers, "missing", "erased"),
+    ),
+    "count": Action(states=LISTS, script=""),
+}
+
+#: What can be done with some jobs of each list, in the order in which it is offered.
+VERBS: dict[str, Sequence[Verb]] = {
+    state: [verb for verb, action in ACTIONS.items() if state in action.states and action.done and verb != "erase"]
+    for state in LISTS
+}
+
+
+class Actions:
+    """Acts on jobs of a queue by their ids. Any thread may use it. Raises BrokerError.
+
+    `sender`: of the signals.
+    """
+
+    def __init__(self, broker: Broker, sender: type) -> None:
+        self._broker, self._sender = broker, sender
+
+    def act(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> Answers:
+        """Do it with these jobs. Returns what became of each, and sends signals about those with which it was done."""
+        answers: Answers = {}
+        action = ACTIONS[verb]
+        for start in range(0, len(job_ids), action.at_once):
+            answers |= self._send(action, queue, job_ids[start : start + action.at_once], how)
+        return answers
+
+    def done(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> list[str]:
+        """act(), but returns the ids of those with which it was done."""
+        answers = self.act(verb, queue, distinct(job_ids), how)
+        return [job_id for job_id, answer in answers.items() if ACTIONS[verb].is_done(answer)]
+
+    def _send(self, action: Action, queue: str, job_ids: Sequence[str], how: How) -> Answers:
+        """One round trip."""
+        calls = action.calls(self._broker, queue, job_ids, how)
+        replies, resent_after = send(self._broker, calls)
+        answers = action.read(replies, job_ids)
+        if resent_after is not None:
+            answers = action.lost(self._broker, queue, answers, resent_after)
+        for worker in {answer.partition(" ")[2] for answer in answers.values() if answer.startswith("asked ")}:
+            self._broker.redis.run(
+                wake_supervisor_of(self._broker.keys, worker)
+            )  # it need not wait for its next heartbeat
+        done = [job_id for job_id in job_ids if answers[job_id] == action.done]
+        if done:
+            action.tell(self._sender, queue, done, how)
+            workflow_store(self._broker).tell(how.target or queue, done)
+        return answers
+
+
+def distinct(job_ids: Sequence[str]) -> list[str]:
+    """Each id once. Raises TypeError for what is no list of ids, such as a single one."""
+    ids = list(dict.fromkeys(job_ids))
+    if isinstance(job_ids, str) or not all(isinstance(job_id, str) for job_id in ids):
+        raise TypeError(f"job_ids is {reprlib.repr(job_ids)}, but has to be a list of the ids of jobs.")
+    return ids
+
+
+def send(broker: Broker, commands: Sequence[Command]) -> tuple[list[Any], float | None]:
+    """Send commands, and once more if the connection is lost. Raises BrokerError.
+
+    Returns the replies, and how many seconds ago the commands were sent first; None: they were sent once.
+    """
+    started = time.monotonic()
+    try:
+        return broker.redis.execute(commands), None
+    except BrokerUnavailable as error:
+        if not error.is_connection_lost:
+            raise
+        return broker.redis.execute(commands, resend=True), time.monotonic() - started
+
+
+def has_body(broker: Broker, queue: str, job_id: str, body: str) -> bool:
+    """Whether the record of the job has this body now."""
+    record = broker.redis.execute_one(("HGET", broker.keys.of(queue).jobs, job_id), resend=True) or b""
+    return stored.has_body(record, body)
+
+
+def _word(reply: bytes | list[bytes]) -> str:
+    return (reply if isinstance(reply, bytes) else b" ".join(reply)).decode().rstrip()
+
+
+def _renamed(answers: Answers, old: str, new: str) -> Answers:
+    return {job_id: new if answer == old else answer for job_id, answer in answers.items()}
+
+
+def _read_places(broker: Broker, queue: str, job_ids: Sequence[str]) -> tuple[int, list[bytes | None], list[bool]]:
+    """The server's time in seconds, the records of these jobs, and which of them have finished lately."""
+    if not job_ids:
+        return 0, [], []
+    keys = broker.keys.of(queue)
+    commands: list[Command] = [("TIME",), ("HMGET", keys.jobs, *job_ids)]
+    commands += [("SMISMEMBER", key, *job_ids) for key in (keys.finished, keys.finished_before)]
+    (now_s, _), records, finished, before = broker.redis.execute(commands, resend=True)
+    return int(now_s), records, [bool(one or other) for one, other in zip(finished, before, strict=True)]
+
+
+def _ready_ms(record: bytes) -> int:
+    header, _ = stored.read_head(record[:400])
+    return header.ready_ms if header else 0
+
+
+def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any], *, most_bytes: int) -> str:
+    """The record of a job with other arguments, without its header. Raises Unserializable and PayloadTooLarge."""
+    call = {"args": list(args), "kwargs": dict(kwargs), "headers": job.headers}
+    given = {name: value for name, value in call.items() if value}
+    body = serializer.dumps({"task": job.task, **given, **job.options}, what=f"the call of {job.task}")
+    stored.check_body(job.task, body, most_bytes)
+    return body

@@ -1,0 +1,218 @@
+"""Queues, workers and their jobs as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.utils.translation import gettext as _
+
+from django_rtq.console.merging import ANY, EVERY, FIRST, LEAST, MOST, SUM, by, joined, merge_by
+from django_rtq.console.reading.clients.holds import Holds, holds_text
+from django_rtq.console.reading.task_pauses import TaskPause
+from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.details import Progress
+from django_rtq.core.jobs.job import PARK_SECONDS, moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPause:
+    """A client that is paused in a queue."""
+
+    client: str
+    seconds: float  # for how long
+    by: str  # who paused it; "": not known
+    held: int  # its queued jobs
+
+
+class ZeroLimit(NamedTuple):
+    """A limit of 0 running jobs: jobs wait for ever."""
+
+    field: str  # "queue", "clients" for each client without a limit of its own, or "client:<name>"
+    lanes: int  # that wait for it, among the 100 that wait longest
+    is_set_here: bool  # at run time; or else the settings say so
+
+
+def _merged_pauses(lists: Sequence[Sequence[TaskPause]]) -> tuple[TaskPause, ...]:
+    """Whoever paused a task comes before places where it was resumed."""
+    return tuple(merge_by("task", sorted(joined(lists), key=lambda pause: pause.is_over)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDetails:
+    """How many jobs a queue holds."""
+
+    name: str
+    paused: bool = field(metadata=ANY)
+    queued: int = field(metadata=SUM)
+    scheduled: int = field(metadata=SUM)
+    retrying: int = field(metadata=SUM)
+    running: int = field(metadata=SUM)
+    dead: int = field(metadata=SUM)
+    #: How long the oldest queued job has been waiting that might start, so none of a client that is paused or at its
+    #: limits; None: no such job waits.
+    oldest_seconds: float | None = field(metadata=MOST)
+    clients: int = field(metadata=SUM)  # lanes with jobs: clients, counted once for each priority
+    finished: int = field(default=0, metadata=SUM)  # finished jobs whose outcome is kept
+    #: Since the last contact of any of its workers or schedulers; None: never.
+    contact_seconds: float | None = field(default=None, metadata=LEAST)
+    #: Since a scheduler last looked for its due jobs.
+    scheduler_seconds: float | None = field(default=None, metadata=MOST)
+    #: How far the server's clock, which was put back, still is behind.
+    clock_behind_seconds: float = field(default=0.0, metadata=MOST)
+    paused_seconds: float | None = field(default=None, metadata=MOST)  # since it was paused; None: it is not
+    paused_by: str = field(default="", metadata=FIRST)  # who paused it; "": not known
+    #: Tasks whose jobs wait here, by name; their jobs count as scheduled.
+    paused_tasks: tuple[TaskPause, ...] = field(default=(), metadata=by(_merged_pauses))
+    #: Jobs of `queued` that are in no place in Redis; workers queue them again.
+    lost: int = field(default=0, metadata=SUM)
+    #: Since a worker has noticed them; None: there are none.
+    lost_seconds: float | None = field(default=None, metadata=MOST)
+    #: 50 at most, those that are paused for longest.
+    paused_clients: tuple[ClientPause, ...] = field(default=(), metadata=EVERY)
+    is_at_limit: bool = field(default=False, metadata=ANY)  # it runs as many jobs as it may
+    is_at_rate: bool = field(default=False, metadata=ANY)  # its rate lets no job start at this moment
+    zero_limits: tuple[ZeroLimit, ...] = field(default=(), metadata=EVERY)  # for which jobs wait
+
+    @property
+    def waiting(self) -> int:
+        """The jobs that a purge deletes."""
+        return self.queued + self.scheduled + self.retrying
+
+    @property
+    def holds(self) -> str:
+        """What keeps it from starting jobs, in the language of the user; "" if nothing does."""
+        if not self.paused and self.is_at_rate and not self.is_at_limit:
+            return _("its rate lets no job start at this moment")
+        paused_seconds = self.paused_seconds or 0.0 if self.paused else None
+        at_limit = self.running if self.is_at_limit else None
+        return holds_text(Holds(paused_seconds=paused_seconds, paused_by=self.paused_by, at_limit=at_limit))
+
+    @property
+    def needs_scheduler(self) -> bool:
+        """Whether it has jobs that wait for their time."""
+        return bool(self.scheduled - self.held or self.retrying)
+
+    @property
+    def held(self) -> int:
+        """How many of the scheduled jobs wait because their tasks are paused."""
+        return sum(pause.held for pause in self.paused_tasks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownTask:
+    """A task that workers which claimed jobs of it do not know."""
+
+    task: str
+    since: datetime | None
+    jobs: int  # claimed in the last half minute, which is how often such a job is claimed
+    workers: Sequence[str]  # names of those that claimed some, the latest first, three at most
+
+    @classmethod
+    def read(cls, task: bytes, line: bytes, now_ms: int) -> UnknownTask | None:
+        """Read what the script note_unknown_task has noted; None if no worker met such a job lately."""
+        since, last, seen, jobs, before, *workers = line.decode(errors="replace").split(" ")
+        park_ms = round(PARK_SECONDS * 1000)
+        if now_ms - int(last) > 2 * park_ms:
+            return None
+        numbers = [int(jobs)] if now_ms // park_ms > int(seen) else [int(jobs), int(before)]
+        return cls(task=task.decode(errors="replace"), since=moment(int(since)), jobs=max(numbers), workers=workers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningJob:
+    """A job that a worker holds."""
+
+    id: str
+    queue: str
+    task: str
+    client: str
+    attempt: int
+    seconds: float  # since it was claimed
+    progress: Progress | None = None  # the last that it reported
+    is_stopping: bool = False  # a cancel was requested
+    worker: str = ""
+    claimed_at: datetime | None = None
+    lease_left_seconds: float = 0.0  # of its worker; below 0: it is about to be reclaimed
+    time_limit: float | None = None  # seconds, if it is set for this call
+    usual_seconds: float | None = None  # 95th percentile of its task; None: unknown, or not read
+
+    def looks_hung(self, time_limit: float | None = None) -> bool:
+        """Whether it exceeds its time limit, or runs ten times as long as usual. Takes the limit of its task."""
+        limit = self.time_limit if self.time_limit is not None else time_limit
+        if limit is not None and self.seconds > limit:
+            return True
+        return self.usual_seconds is not None and self.seconds > max(10.0, 10 * self.usual_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerDetails:
+    """One worker process."""
+
+    name: str
+    host: str
+    pid: int
+    queues: list[str]
+    running: list[RunningJob]
+    last_seen_seconds: float | None  # since its supervisor renewed its lease; None: not yet
+    last_claim_seconds: float | None  # since Redis last answered its request for jobs
+    jobs_done: int
+    held: int = 0  # claimed jobs, also those that `running` has no room for
+    supervisor_name: str = ""  # the name of its rtq_worker; "": not known (yet)
+    is_quiet: bool = False  # it was asked to claim no jobs
+    quiet_seconds: float | None = None  # for how long; None: it is not quiet, or not known
+    quiet_by: str = ""  # who asked it; "": not known
+    is_resting: bool = False  # and has said that it claims none, with none of its claims under way
+    lease_left_seconds: float = 0.0  # below 0: it is about to be declared dead
+    supervisor: int = 0  # process id of the supervisor
+    slots: int = 1  # jobs that it can run at once
+    version: str = ""  # of django_rtq
+    project_version: str = ""  # RTQ["VERSION"]; "": it has none
+    project: str = ""  # the package of its ROOT_URLCONF; "": it has none
+    other_limits: list[str] = field(default_factory=list)  # queues for which limits of other settings hold
+    memory_bytes: int | None = None
+    up_seconds: float | None = None
+    #: It is the supervisor: its processes crash again and again before they run a job, in this way. It waits before it
+    #: starts others. "": it is a process.
+    crash_loop: str = ""
+    shard: int | None = None  # where all shards are read at once
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its lease has expired: its jobs are about to be reclaimed."""
+        return self.lease_left_seconds < 0
+
+    @property
+    def busy(self) -> int:
+        """Slots in use. A worker may hold more jobs than it runs, because short jobs are claimed in batches."""
+        return min(len(self.running), self.slots)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedStep:
+    """A step that a job has finished, or an event that it has got."""
+
+    name: str
+    ended_at: datetime | None
+    seconds: float | None  # how long it took; None: it is an event
+    result: Any  # or the value of the event
+
+    @classmethod
+    def read_all(cls, flat: Sequence[bytes]) -> list[FinishedStep]:
+        """From the reply to HGETALL of the key `steps` of a job."""
+        found: list[tuple[int, str, float | None, bytes]] = []
+        for name, text in zip(flat[::2], flat[1::2], strict=True):
+            kind, _, rest = name.decode(errors="replace").partition(" ")
+            ms, _, value = text.partition(b" ")
+            if kind == "step":
+                micros, _, value = value.partition(b" ")
+                found.append((int(ms), rest, int(micros) / 1e6, value))
+            elif kind == "event" and text:
+                found.append((int(ms), rest.partition(" ")[2], None, value))
+        found.sort(key=lambda entry: entry[0])
+        return [
+            cls(name=name, ended_at=moment(ms), seconds=seconds, result=serializer.loads(value))
+            for ms, name, seconds, value in found
+        ]

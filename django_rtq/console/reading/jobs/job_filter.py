@@ -1,0 +1,137 @@
+"""Job filters. They are applied inside Redis, so that jobs that do not match are never sent.
+
+The scripts do not decode names that are escaped in JSON. Of a job with such a name they return the beginning of its
+record, and Python decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django_rtq.console.reading.jobs.job_text import has_text, in_json, spellings
+from django_rtq.core.broker.redis.commands import Argument
+from django_rtq.core.jobs.aliases import other_names
+from django_rtq.core.jobs.details import JobDetails
+from django_rtq.core.jobs.failure import read_cut_failure
+from django_rtq.core.jobs.job import JobState
+from django_rtq.core.jobs.record import read_head
+from django_rtq.workflows.store import workflow_of
+
+_BYTES = 1000  # read of a record, and of its newest failure
+_MESSAGE_BYTES = 4000  # the same, if the filter is about the message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Selects the jobs for which all of this is true. Empty: all jobs."""
+
+    task: str = (
+        ""  # the full name, or its end after a dot; "=" and the full name: no other. Jobs under aliases match, too
+    )
+    client: str | None = None  # "" selects the jobs without a client
+    error_class: str = ""  # of the newest failure: the full name, or its end after a dot
+    error: str = ""  # part of the newest failure's message, or its class as above
+    id: str = ""  # the id, or its beginning
+    workflow: str = ""  # the id of a workflow, or a name if `workflow_ids` are given
+    workflow_ids: Sequence[str] = ()  # of the workflows with that name
+    since: datetime | None = None  # dead: died; scheduled, retrying: due; finished: finished; else: became ready
+    until: datetime | None = None
+    outcome: str = ""  # succeeded, cancelled or expired; "": any state
+    text: str = ""  # in the id, task, client, arguments, or newest failure's class or message
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> JobFilter:
+        """The opposite of dataclasses.asdict(), also after a way through JSON."""
+        return cls(**{**stored, "workflow_ids": tuple(stored.get("workflow_ids", ()))})
+
+    def __bool__(self) -> bool:
+        return self != ALL_JOBS
+
+    def fits(self, job: JobDetails) -> bool:
+        """Whether the job matches."""
+        at = job.died_at or job.due_at or job.finished_at or job.ready_at
+        if not job.id.startswith(self.id) or (self.workflow and workflow_of(job.id) not in self._workflows):
+            return False
+        if at is None:
+            return self.since is None and self.until is None and self.fits_text(job)
+        is_in_time = (self.since is None or self.since <= at) and (self.until is None or at <= self.until)
+        return is_in_time and self.fits_text(job)
+
+    def fits_text(self, job: JobDetails) -> bool:
+        """Whether all else matches."""
+        if self.outcome and job.state != self.outcome:
+            return False
+        if self.task and not any(_is_or_ends(job.task, name) for name in self._task_names):
+            return False
+        if self.client is not None and job.client != self.client:
+            return False
+        kind, message = job.newest_error
+        if self.error_class and not _is_or_ends(kind, self.error_class):
+            return False
+        if self.error and not (_is_or_ends(kind, self.error) or self.error in message):
+            return False
+        return not self.text or has_text(job, self.text)
+
+    def fits_heads(self, record: bytes, failure: bytes) -> bool:
+        """Whether it may match, by the beginnings of its record and of its newest failure."""
+        heads = replace(self, outcome="", text="")
+        return heads.fits_text(read_dead_letter("", b"", record, failure))
+
+    def script_arguments(self, until_ms: int | None = None) -> tuple[Argument, ...]:
+        """The first arguments of search_jobs. `until_ms`: no later, whatever else is asked."""
+        client = "" if self.client is None else f"={self.client}"
+        since, until = (None if at is None else round(at.timestamp() * 1000, 3) for at in (self.since, self.until))
+        latest = min((ms for ms in (until, until_ms) if ms is not None), default=None)
+        moments = ["" if ms is None else repr(ms) for ms in (since, latest)]
+        most = _MESSAGE_BYTES if self.error else _BYTES
+        return ("\n".join(self._task_names), client, self.error_class, self.error, *moments, most, spellings(self.text))
+
+    @property
+    def ids_argument(self) -> str:
+        """Which ids match, for scripts."""
+        return "\n".join((self.id, *self._workflows))
+
+    @property
+    def outcome_texts(self) -> str:
+        """Texts that are all in the outcome of a finished job that matches, or in its id: for search_jobs."""
+        texts = [in_json(text) for text in (self.error_class, self.error, self.text)]
+        texts += [f'"state":"{self.outcome}"'] if self.outcome in ("cancelled", "expired") else []
+        task = "" if len(self._task_names) > 1 else self.task.removeprefix("=")
+        texts += [in_json(task), in_json(self.client or "")]
+        return "\n".join(filter(None, texts))
+
+    @property
+    def _workflows(self) -> Sequence[str]:
+        return self.workflow_ids or ([self.workflow] if self.workflow else ())
+
+    @property
+    def _task_names(self) -> list[str]:
+        """The name of the task, and with "=" its aliases: jobs may have any of them."""
+        aliases = other_names(lambda name: _is_or_ends(name, self.task)) if self.task else []
+        return [self.task, *(f"={alias}" for alias in aliases)]
+
+
+ALL_JOBS = JobFilter()
+
+
+def _is_or_ends(full: str, name: str) -> bool:
+    """Whether this is the full name, or its end after a dot; with a "=" before it, only the full name."""
+    if name.startswith("="):
+        return full == name[1:]
+    return full == name or full.endswith(f".{name}")
+
+
+def read_dead_letter(queue: str, job_id: bytes, record: bytes, failure: bytes) -> JobDetails:
+    """A dead letter, as far as the beginnings of its record and of its newest failure say."""
+    header, task = read_head(record)
+    return JobDetails(
+        id=job_id.decode(errors="replace"),
+        queue=queue,
+        state=JobState.DEAD,
+        task=task,
+        client=header.client if header else "",
+        errors=[read_cut_failure(failure)],
+    )

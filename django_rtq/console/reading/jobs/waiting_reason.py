@@ -1,0 +1,170 @@
+"""Explains why a job is not running yet, in the language of the user: for its page and for rtq_jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from django_rtq.console.formatting import format_duration, format_number
+from django_rtq.console.reading.clients.holds import Holds
+from django_rtq.console.reading.jobs.queue_position import QueuePosition, find_with_position
+from django_rtq.console.reading.overview import UNSCHEDULED
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import Steps
+from django_rtq.core.jobs.details import JobDetails
+from django_rtq.core.jobs.job import JobState
+
+YEARS = timedelta(days=9 * 365)  # a wait without a time-out
+MANY = 1000  # the script stops counting the jobs ahead in a lane here
+
+
+def find_waiting(broker: Broker, job_id: str, queue: str) -> Steps[tuple[JobDetails, str]]:
+    """A job, and why it waits, for handles. Raises JobNotFound."""
+    job, position = yield from find_with_position(broker, job_id, queue)
+    return job, waiting_reason(job, position)
+
+
+def waiting_reason(job: JobDetails, position: QueuePosition) -> str:
+    """Why a waiting job does not run yet. "" for a job that does not wait."""
+    if job.state is JobState.QUEUED:
+        return " ".join(_reasons_for_all(position)) or " ".join(_reasons_in_lane(job, position))
+    if job.state in (JobState.SCHEDULED, JobState.RETRYING):
+        return " ".join(filter(None, [_scheduled_reason(job, position), *_reasons_for_all(position)]))
+    return ""
+
+
+def _reasons_for_all(position: QueuePosition) -> Iterator[str]:
+    """Reasons that apply to all jobs of the task, the queue, or the client."""
+    yield from _task_reasons(position.task_holds)
+    yield from _queue_reasons(position.queue_holds)
+    yield from _client_reasons(position.client_holds)
+    if not position.workers:
+        yield _("No worker serves this queue.")
+
+
+def _task_reasons(holds: Holds) -> Iterator[str]:
+    if holds.paused_seconds is not None:
+        text = (
+            _("Its task was paused by %(user)s, %(duration)s ago, so the jobs of this task do not start.")
+            if holds.paused_by
+            else _("Its task was paused %(duration)s ago, so the jobs of this task do not start.")
+        )
+        yield text % _values(holds)
+
+
+def _queue_reasons(holds: Holds) -> Iterator[str]:
+    if holds.paused_seconds is not None:
+        yield _("The queue was paused %(duration)s ago, so its jobs do not start.") % _values(holds)
+    if holds.at_limit is not None:
+        text = ngettext(
+            "The queue is at its limit of %(count)s running job.",
+            "The queue is at its limit of %(count)s running jobs.",
+            holds.at_limit,
+        )
+        yield text % _values(holds)
+    if holds.starts_in_seconds is not None:
+        text = _("The queue has started as many jobs as its rate allows. The next one may start in %(duration)s.")
+        yield text % {"duration": format_duration(holds.starts_in_seconds)}
+
+
+def _client_reasons(holds: Holds) -> Iterator[str]:
+    if holds.paused_seconds is not None:
+        text = (
+            _("Its client was paused by %(user)s, %(duration)s ago, so the jobs of this client do not start.")
+            if holds.paused_by
+            else _("Its client was paused %(duration)s ago, so the jobs of this client do not start.")
+        )
+        yield text % _values(holds)
+    if holds.at_limit is not None:
+        text = ngettext(
+            "Its client is at its limit of %(count)s running job.",
+            "Its client is at its limit of %(count)s running jobs.",
+            holds.at_limit,
+        )
+        yield text % _values(holds)
+    if holds.starts_in_seconds is not None:
+        text = _("Its client has started as many jobs as its rate allows. The next one may start in %(duration)s.")
+        yield text % {"duration": format_duration(holds.starts_in_seconds)}
+
+
+def _reasons_in_lane(job: JobDetails, position: QueuePosition) -> Iterator[str]:
+    if job.expires_at is not None and job.expires_at <= position.now:
+        yield _("It has expired and will be dropped when its turn comes.")
+        return
+    if position.ahead is None:
+        yield _("It is waiting for its turn.")
+    elif before := ", ".join(_before(job, position)):
+        yield _("Ahead of it: %(what)s.") % {"what": before}
+    elif position.clients_ahead is None:
+        yield _("It is the next job of its client.") if job.client else _("It is the next job without a client.")
+    else:
+        yield _("It is the next job of the queue.")
+    if position.are_workers_busy:
+        yield _("All workers of the queue are busy or quiet.")
+
+
+def _before(job: JobDetails, position: QueuePosition) -> Iterator[str]:
+    """What is ahead of it: jobs of its client, and other clients."""
+    ahead, clients = position.ahead or 0, position.clients_ahead or 0
+    if ahead >= MANY:
+        text = (
+            _("more than %(count)s jobs of its client")
+            if job.client
+            else _("more than %(count)s jobs without a client")
+        )
+        yield text % {"count": format_number(MANY)}
+    elif ahead:
+        text = (
+            ngettext("up to %(count)s job of its client", "up to %(count)s jobs of its client", ahead)
+            if job.client
+            else ngettext("up to %(count)s job without a client", "up to %(count)s jobs without a client", ahead)
+        )
+        yield text % {"count": format_number(ahead)}
+    if clients:
+        text = ngettext("the turn of %(count)s other client", "the turns of %(count)s other clients", clients)
+        yield text % {"count": format_number(clients)}
+
+
+def _scheduled_reason(job: JobDetails, position: QueuePosition) -> str:
+    if position.after:
+        return _("It starts after job %(id)s has finished, because unique jobs run one at a time.") % {
+            "id": position.after[:60]
+        }
+    if job.is_held and not position.task_holds:
+        return _("Its task was resumed, so it will be queued in a moment.")
+    if job.due_at is None:
+        return ""
+    if job.event and job.due_at > position.now:
+        return _event_reason(job, position)
+    if job.is_asleep and job.due_at > position.now:
+        return _("It sleeps for %(duration)s more.") % {"duration": _between(position.now, job.due_at)}
+    if job.due_at > position.now:
+        return _("It is due in %(duration)s.") % {"duration": _between(position.now, job.due_at)}
+    values = {"duration": _between(job.due_at, position.now)}
+    last_check = position.promoted_at
+    if last_check is None or (position.now - last_check).total_seconds() > UNSCHEDULED:
+        return _("It was due %(duration)s ago, but no scheduler is running for this queue.") % values
+    return _("It was due %(duration)s ago and will be queued at the scheduler's next check.") % values
+
+
+def _event_reason(job: JobDetails, position: QueuePosition) -> str:
+    assert job.due_at is not None
+    values = {"event": job.event, "duration": _between(position.now, job.due_at)}
+    if job.due_at - position.now > YEARS:
+        return _("It waits for event %(event)s.") % values
+    return _("It waits for event %(event)s, for %(duration)s at the most.") % values
+
+
+def _values(holds: Holds) -> dict[str, str]:
+    return {
+        "user": holds.paused_by,
+        "duration": format_duration(holds.paused_seconds),
+        "count": format_number(holds.at_limit),
+    }
+
+
+def _between(earlier: datetime, later: datetime) -> str:
+    return format_duration((later - earlier).total_seconds())

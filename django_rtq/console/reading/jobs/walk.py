@@ -1,0 +1,230 @@
+"""Walks lists of jobs in bounded steps. Filters are applied inside Redis, so jobs that do not match are never sent.
+
+Each step looks at some hundred jobs of a list. The steps of short lists are sent together; those of a long list one
+after the other, so that Redis serves others in between. Beside the lists that people see there are those of
+lib/search_steps.lua.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from django_rtq.console.reading.details import QueueDetails
+from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
+from django_rtq.console.reading.jobs.job_page import (
+    DEPTH,
+    LISTS,
+    LONGEST_PAGE,
+    JobPage,
+    checked_place,
+    decode_list,
+    encode_cursor,
+)
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
+from django_rtq.core.jobs.details import JobDetails, read_found
+
+STEP = 250  # jobs that one script looks at: some milliseconds
+_STEP_OF = {"finished": MAINTAIN_AT_ONCE}  # outcomes may be long
+_PARTS_OF_PLACE = {"queued": 5, "lanes": 4}  # those of other lists are a time and an id
+_DEAD = ("dead", "oldest")
+
+List = tuple[str, str]  # queue, name of a list
+Shown = Callable[[JobDetails], JobDetails]  # what the user may see of a job: the filter is applied to that
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A job that matches, or may match."""
+
+    list: List
+    place: tuple[str, ...]
+    searched: int  # jobs that were looked at up to this one
+    job: JobDetails | None  # None: it was not read, or it has gone
+
+    @property
+    def job_id(self) -> str:
+        return self.place[3 if len(self.place) > 2 else 1]
+
+
+@dataclass(slots=True)
+class _Position:
+    """How far the walk is."""
+
+    left: list[List]  # lists that have not been walked to their end, in order
+    at: tuple[Any, ...] = ()  # in the first of them
+    looked: int = 0
+    is_cut: bool = False  # some list could not be followed to its end
+
+    @property
+    def cursor(self) -> str:
+        return encode_cursor([*self.left[0], *self.at]) if self.left else ""
+
+
+class JobWalk:
+    """Walks these lists, one after the other. For one thread.
+
+    `sizes` tells how many jobs the lists hold, to send the steps of short ones together. Dead letters that died after
+    `until_ms`, and other jobs that were made later, are left out.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        lists: Sequence[List],
+        filter: JobFilter = ALL_JOBS,
+        *,
+        sizes: Mapping[List, int] | None = None,
+        shown: Shown = lambda job: job,
+        until_ms: int | None = None,
+    ) -> None:
+        self._redis, self._keys = broker.redis, broker.keys
+        self._lists, self.filter, self._shown, self._until_ms = list(lists), filter, shown, until_ms
+        self._sizes = sizes or {}
+        self._reads = bool(filter.text or (filter and any(name == "finished" for _, name in lists)))
+        self.also: Sequence[Command] = ()  # other commands, which are sent with the first round trip
+        self.replies: list[Any] = []  # to these
+
+    def page(self, cursor: str = "", limit: int = 50, depth: int = DEPTH) -> JobPage:
+        """Up to `limit` jobs that match, after a look at up to `depth`. Raises ValueError for others than LISTS."""
+        for _, state in self._lists:
+            if state not in LISTS:
+                raise ValueError(f"{state!r} is not one of {', '.join(LISTS)}.")
+        limit, position = max(1, min(limit, LONGEST_PAGE)), self._position(cursor)
+        jobs: list[JobDetails] = []
+        places: list[tuple[Sequence[Any], int]] = []
+        while position.left and position.looked < depth:
+            matches = self._matches(position, depth - position.looked, limit - len(jobs), "jobs")
+            for match in matches:
+                if not self._fits(match.job):
+                    continue
+                jobs.append(match.job)
+                places.append(([*match.list, *match.place], match.searched))
+                if len(jobs) == limit:
+                    if match is not matches[-1] or position.left:
+                        position.left = self._lists[self._lists.index(match.list) :]
+                        position.at = match.place
+                    cursor, searched = position.cursor, match.searched
+                    return JobPage(jobs=jobs, next_cursor=cursor, searched=searched, places=places)
+        cursor, searched, is_complete = position.cursor, position.looked, not position.left and not position.is_cut
+        return JobPage(jobs=jobs, next_cursor=cursor, searched=searched, is_complete=is_complete, places=places)
+
+    def next_ids(self, cursor: str, depth: int) -> tuple[list[str], str]:
+        """Look at up to `depth` jobs. Returns the ids of those that match, and the next cursor.
+
+        It reads the jobs only if Redis cannot say which match: for a text, and of finished jobs.
+        """
+        position, ids = self._position(cursor), list[str]()
+        while position.left and position.looked < depth:
+            matches = self._matches(position, depth - position.looked, STEP, "jobs" if self._reads else "ids")
+            ids += [match.job_id for match in matches if not self._reads or self._fits(match.job)]
+        return ids, position.cursor
+
+    def count(self, cursor: str, depth: int) -> tuple[Counter[str], str, int]:
+        """Look at up to `depth` jobs. Returns how many match by queue, the next cursor, and how many it looked at."""
+        position, numbers = self._position(cursor), Counter[str]()
+        while position.left and position.looked < depth:
+            for list_, before, counted, rows in self._step(
+                position, depth - position.looked, STEP, "jobs" if self._reads else "count"
+            ):
+                matches = self._read(list_, before, rows)
+                numbers[list_[0]] += counted + sum(not self._reads or self._fits(match.job) for match in matches)
+        return numbers, position.cursor, position.looked
+
+    def left(self, cursor: str) -> list[List]:
+        """The lists that have not been walked to their ends, if the next part begins at this cursor."""
+        return self._position(cursor).left if cursor else []
+
+    # -- inside
+
+    def _fits(self, job: JobDetails | None) -> TypeGuard[JobDetails]:
+        return job is not None and (not self.filter or self.filter.fits(self._shown(job)))
+
+    def _position(self, cursor: str) -> _Position:
+        queue, name, *place = [*decode_list(cursor), "", ""]
+        place = place[:-2]
+        if (queue, name) not in self._lists:
+            return _Position(list(self._lists))
+        left = self._lists[self._lists.index((queue, name)) :]
+        is_place = len(place) == _PARTS_OF_PLACE.get(name, 2)
+        return _Position(left, checked_place(place) if is_place else ())
+
+    def _matches(self, position: _Position, depth: int, enough: int, reply: str) -> list[_Match]:
+        steps = self._step(position, depth, enough, reply)
+        return [match for list_, before, _, rows in steps for match in self._read(list_, before, rows)]
+
+    def _step(self, position: _Position, depth: int, enough: int, reply: str) -> list[tuple[List, int, int, list[Any]]]:
+        """Look at the next jobs: of one long list, or of some short ones. Moves the position.
+
+        Returns of each list how many jobs were looked at before it, how many match, and the rows of others.
+        """
+        while not position.at and position.left[1:] and self._sizes.get(position.left[0]) == 0:
+            position.left = position.left[1:]
+        packet = self._packet(position.left, depth, enough)
+        places = [position.at, *[()] * (len(packet) - 1)]
+        calls = [
+            self._call(list_, at, most, enough, reply) for (list_, most), at in zip(packet.items(), places, strict=True)
+        ]
+        found = []
+        for list_, (status, looked, at, counted, *rows) in zip(packet, self._execute(calls), strict=True):
+            found.append((list_, position.looked, counted, rows))
+            position.looked += looked
+            if status == b"more":
+                position.at = tuple(part.decode(errors="replace") for part in at)
+                break  # what was found behind it is found again by the next step
+            position.is_cut = position.is_cut or status == b"cut"
+            position.left, position.at = position.left[1:], ()
+        return found
+
+    def _packet(self, lists: Sequence[List], depth: int, enough: int) -> dict[List, int]:
+        """The lists that are walked together: at how many jobs of each to look."""
+        packet: dict[List, int] = {}
+        weight = 0
+        for list_ in lists:
+            is_all = not self.filter and list_[1] != "scheduled"  # all that are looked at are returned
+            most = min(enough if is_all else STEP, _STEP_OF.get(list_[1], STEP), depth - weight)
+            size = self._sizes.get(list_, STEP)
+            if packet and weight + size > STEP:
+                break
+            packet[list_] = most
+            weight += size
+            if size >= most:
+                break  # the next step goes on in this list
+        return packet
+
+    def _call(self, list_: List, at: tuple[Any, ...], most: int, enough: int, reply: str) -> Command:
+        (queue, name), filter = list_, self.filter
+        if name == "queued" and filter.client is not None:
+            at = (*at, "alone") if at else ("", "0", filter.client)  # only the lanes of this client
+        is_dead = name in _DEAD
+        died, made = (self._until_ms, "") if is_dead else (None, "" if self._until_ms is None else self._until_ms)
+        texts = filter.outcome_texts if name == "finished" else ""
+        wanted = (*filter.script_arguments(died), name, filter.ids_argument, made, texts)
+        return SCRIPTS["search_jobs"].call(self._keys.of(queue), (*wanted, most, enough, reply, *at))
+
+    def _execute(self, calls: Sequence[Command]) -> list[Any]:
+        """Send commands; the first time together with those that were given as `also`."""
+        replies = self._redis.execute([*self.also, *calls], resend=True)
+        if self.also:
+            self.replies, replies = replies[: len(self.also)], replies[len(self.also) :]
+            self.also = ()
+        return replies
+
+    def _read(self, list_: List, before: int, rows: Sequence[Any]) -> Iterator[_Match]:
+        for number, at, *found in rows:
+            place, job = tuple(part.decode(errors="replace") for part in at), None
+            if len(found) == 1:
+                job = read_found(place[3 if len(place) > 2 else 1], list_[0], found[0])
+            elif any(found) and not self.filter.fits_heads(*found):
+                continue
+            yield _Match(list_, place, before + number, job)
+
+
+def list_sizes(details: Mapping[str, QueueDetails], lists: Iterable[List]) -> dict[List, int]:
+    """How many entries these lists have: that of scheduled jobs has the retrying ones as well."""
+    sizes = {(queue, state): getattr(details[queue], state) for queue, state in lists}
+    return {key: size + details[key[0]].retrying if key[1] == "scheduled" else size for key, size in sizes.items()}

@@ -1,0 +1,132 @@
+"""For people: the workflow and step of a job, the workflows with a name, and why a step does not start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from django.utils.translation import ngettext
+
+from django_rtq.console.formatting import format_number
+from django_rtq.console.reading.readers import Inspector
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.redis.client import clock_ms
+from django_rtq.exceptions import WorkflowNotFound
+from django_rtq.workflows import workflow_store
+from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
+from django_rtq.workflows.store import MOST_WORKFLOWS, workflow_of
+
+_ID = re.compile("[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """A job as a part of its workflow."""
+
+    workflow: WorkflowProgress
+    step: StepProgress
+
+    @property
+    def blocked_by(self) -> str:
+        """Why the workflow does not go on, in the language of the user; "" if no job of it is dead."""
+        return " ".join(f"{text}." for text in map(dead_text, self.workflow.blocking()))
+
+
+def membership_of(job_id: str, place: str) -> Membership | None:
+    """The workflow and step of a job. None for other jobs, and once the workflow is forgotten. Raises BrokerError."""
+    workflow_id = workflow_of(job_id)
+    if not workflow_id:
+        return None
+    try:
+        progress = Workflow(workflow_id, backend=place).progress()
+        number = int(job_id[-6:], 16)
+    except (WorkflowNotFound, ValueError):
+        return None
+    for step in progress.steps:
+        if 0 <= number - int(progress.fields[f"first:{step.number}"]) < step.size:
+            return Membership(workflow=progress, step=step)
+    return None
+
+
+def workflow_ids_of(inspector: Inspector, text: str) -> list[str] | None:
+    """The ids of the workflows with this name, or this id. None: a silent shard may have some. Raises BrokerError."""
+    if _ID.fullmatch(text):
+        return [text]
+    answers = inspector.in_places(
+        inspector.places, lambda place: workflow_store(get_broker(place)).having("name", text, MOST_WORKFLOWS)
+    )
+    ids = [workflow for named in answers.values() for workflow in named]
+    return ids if ids or len(answers) == len(inspector.places) else None
+
+
+def recent_in(inspector: Inspector, limit: int, *, start: int = 0, state: str = "") -> list[WorkflowProgress]:
+    """recent_workflows() of one shard or of all. Of one that does not answer a page shows none. Raises BrokerError."""
+    places = inspector.places
+    before = start if len(places) == 1 else 0  # those of several shards are counted when they are sorted
+    most = limit + start - before
+    answers = inspector.in_places(
+        places, lambda place: recent_workflows(most, backend=place, start=before, state=state)
+    )
+    flows = [flow for recent in answers.values() for flow in recent]
+    if len(places) > 1:
+        flows.sort(key=lambda flow: flow.ended_ms or flow.made_ms, reverse=True)
+    return flows[start - before : most]
+
+
+def workflows_of(client: str, places: Iterable[str]) -> list[tuple[str, str]]:
+    """The place and the id of each workflow that was made for a client."""
+    return [
+        (place, workflow)
+        for place in places
+        for workflow in workflow_store(get_broker(place)).having("client", client, MOST_WORKFLOWS)
+    ]
+
+
+def stop_workflows(workflows: Iterable[tuple[str, str]]) -> None:
+    """Start no more jobs of workflows. Those that wait are cancelled by heartbeats."""
+    for place, workflow in workflows:
+        workflow_store(get_broker(place)).cancel(workflow)
+
+
+def forget_workflows(workflows: Iterable[tuple[str, str]]) -> int:
+    """Delete workflows that are over. Returns how many were."""
+    done, by_place = 0, dict[str, list[str]]()
+    for place, workflow in workflows:
+        by_place.setdefault(place, []).append(workflow)
+    for place, ids in by_place.items():
+        broker = get_broker(place)
+        now_ms, store = clock_ms(broker.redis.execute_one(("TIME",), resend=True)), workflow_store(broker)
+        done += sum(store.forget(workflow, latest_ms=now_ms) == "forgotten" for workflow in ids)
+    return done
+
+
+def why_not_started(progress: WorkflowProgress, step: StepProgress) -> Iterator[str]:
+    """What a step waits for, in the language of the user. Nothing for one that has started."""
+    if step.state == "waiting":
+        for number in step.after:
+            before = progress.step(number)
+            if before.dead:
+                yield dead_text(before)
+            elif before.open:
+                text = ngettext(
+                    "%(open)s of %(size)s job of step %(step)s is not over",
+                    "%(open)s of %(size)s jobs of step %(step)s are not over",
+                    before.size,
+                )
+                yield text % _values(before)
+
+
+def dead_text(step: StepProgress) -> str:
+    """How many jobs of a step are dead."""
+    text = ngettext(
+        "%(dead)s of %(size)s job of step %(step)s is dead",
+        "%(dead)s of %(size)s jobs of step %(step)s are dead",
+        step.size,
+    )
+    return text % _values(step)
+
+
+def _values(step: StepProgress) -> dict[str, str]:
+    numbers = {name: format_number(getattr(step, name)) for name in ("dead", "open", "size")}
+    return {**numbers, "step": step.task.rpartition(".")[2]}

@@ -1,0 +1,495 @@
+"""The data of the overview: queues, workers and server. Takes the same time however many jobs there are.
+
+Two round trips: the first reads the names of queues and workers, the second reads their data.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+from django_rtq.console.merging import JOINED, MOST, ONE, SUM, by, least, most, rows_by, sum_of_counts, total
+from django_rtq.console.reading.details import QueueDetails, RunningJob, UnknownTask, WorkerDetails
+from django_rtq.console.reading.jobs.job_filter import read_dead_letter
+from django_rtq.console.reading.metrics.reader import (
+    HOUR_MS,
+    Deploy,
+    TaskCounts,
+    TaskMetrics,
+    add_counters,
+    deploy_commands,
+    read_deploys,
+    read_task_metrics,
+    read_totals,
+    totals_commands,
+)
+from django_rtq.console.reading.metrics.task_failures import (
+    LATELY,
+    TaskFailures,
+    read_task_failures,
+    task_failures_call,
+)
+from django_rtq.console.reading.metrics.task_hours import TaskHours
+from django_rtq.console.reading.metrics.time_series import (
+    AT_ONCE,
+    Series,
+    TimeSeriesReader,
+    merge_series,
+    read_period,
+)
+from django_rtq.console.reading.queues import read_queue_details
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.keys import QueueKeys, read_queue_names
+from django_rtq.core.broker.redis.client import as_dict, clock_ms
+from django_rtq.core.broker.redis.commands import Command, Packet
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.server_info import ServerDetails, read_server
+from django_rtq.core.broker.stored_format import check_format, read_format
+from django_rtq.core.jobs.details import JobDetails, Progress
+from django_rtq.core.jobs.job import clock_moment, moment
+from django_rtq.core.jobs.record import read_head, read_leniently
+from django_rtq.exceptions import BrokerError
+from django_rtq.workflows.workflow_states import (
+    BlockedWorkflow,
+    WorkflowStates,
+    read_workflow_states,
+    workflow_commands,
+)
+
+MAX_RUNNING_SHOWN = 1000  # running jobs of a queue
+USUAL_HOURS = 6  # hours before the current one that say how long tasks usually run
+USUAL_SECONDS = 60.0  # for so long that is not read again
+UNSCHEDULED = 120.0  # seconds without a look for due jobs; a scheduler looks at least once a minute
+REFUSED_MS = 60_000  # for so long after it refused commands a server is full, whatever it uses now
+_HEAD_BYTES = 400  # read of a record: enough for its header and the name of its task
+_FAILURE_BYTES = 4000  # the same, of the newest failures: their arguments are needed to hide secrets in messages
+Replies = Mapping[str, Sequence[Any]]  # kind -> a reply for each queue
+Notes = Mapping[str, tuple[Mapping[bytes, bytes], int]]  # worker -> what it says of itself, ms until that expires
+_LIMIT = re.compile(rb'"time_limit":([0-9.e+]+)')
+
+
+class BusiestClient(NamedTuple):
+    """The client whose jobs had most run time in the last hour."""
+
+    client: str
+    share: float  # of the run time of all jobs of the queue, 0 to 1
+    others_wait_seconds: float = 0.0  # for how long the oldest job of another client has been waiting that might start
+
+    @classmethod
+    def read(cls, reply: Sequence[Any]) -> BusiestClient | None:
+        """The reply of busiest_client."""
+        if not reply or not reply[2]:
+            return None
+        return cls(reply[0].decode(errors="replace"), reply[1] / reply[2], reply[3] / 1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRow:
+    """A queue and its recent activity."""
+
+    details: QueueDetails = field(metadata=ONE)
+    series: Series = field(metadata=by(merge_series))
+    slots: int = field(metadata=SUM)  # jobs that its workers can run at once; they may also serve other queues
+    #: task name -> this hour and the one before it; how long runs took only if a job runs
+    tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)
+    task_failures: Mapping[str, TaskFailures] = field(default_factory=dict)  # task name -> its last runs, if any failed
+    newest_dead: JobDetails | None = None  # only the fields that a summary shows
+    newest_retrying: JobDetails | None = None  # the one with the latest next attempt
+    unknown_tasks: Sequence[UnknownTask] = ()  # of which jobs came that workers did not know
+    totals: list[Any] = field(default_factory=list)  # if asked for: counters to add up, see read_totals()
+    busiest: BusiestClient | None = None  # None: nothing ran lately, or jobs of fewer than two clients wait
+
+    def lately(self, name: str) -> int:
+        """A counter of the last minutes."""
+        return self.series.total(name, self.series.steps_in(LATELY * 60))
+
+    def per_minute(self, name: str) -> float:
+        """The same, in a minute."""
+        return 60 * self.lately(name) / (self.series.steps_in(LATELY * 60) * self.series.step_seconds)
+
+    @property
+    def utilisation(self) -> float | None:
+        """The share of the slots that its jobs used recently, 0 to 1; None: no slots."""
+        return min(1.0, self.per_minute("run_ms") / 60_000 / self.slots) if self.slots else None
+
+
+def _with_all_memory(servers: Sequence[ServerDetails]) -> ServerDetails:
+    return replace(servers[0], used_memory=total(server.used_memory for server in servers))
+
+
+def _all_workflows(every: Sequence[WorkflowStates]) -> WorkflowStates:
+    def oldest_first(name: str) -> list[BlockedWorkflow]:
+        return sorted(chain.from_iterable(getattr(each, name) for each in every), key=lambda flow: flow.since)
+
+    counts = sum_of_counts(states.counts for states in every)
+    return WorkflowStates(counts=counts, blocked=oldest_first("blocked"), stuck=oldest_first("stuck"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """All data of the overview."""
+
+    now: datetime = field(metadata=MOST)  # the server's time
+    queues: list[QueueRow] = field(metadata=rows_by("details.name"))
+    workers: list[WorkerDetails] = field(metadata=JOINED)
+    #: Of several, but for its memory, the first.
+    server: ServerDetails = field(metadata=by(_with_all_memory))
+    #: Queues in which no scheduler has looked for due jobs lately.
+    unscheduled: list[str] = field(default_factory=list, metadata=by(lambda lists: sorted({*chain(*lists)})))
+    deploys: list[Deploy] = field(default_factory=list)  # the newest first; none without RTQ["VERSION"]
+    workflows: WorkflowStates = field(default_factory=WorkflowStates, metadata=by(_all_workflows))
+
+    @property
+    def contact_seconds(self) -> float | None:
+        """Since the last contact of any worker or scheduler; None: never."""
+        return least(row.details.contact_seconds for row in self.queues)
+
+    @property
+    def scheduler_seconds(self) -> float | None:
+        """Since a scheduler looked for due jobs, in the queue where that is longest ago."""
+        return most(row.details.scheduler_seconds for row in self.queues)
+
+    @property
+    def living(self) -> list[WorkerDetails]:
+        """The workers whose leases have not expired."""
+        return [worker for worker in self.workers if not worker.is_lost]
+
+    def ago(self, seconds: float | None) -> datetime | None:
+        """The moment so many seconds before the server's time; None if these are unknown."""
+        return None if seconds is None else self.now - timedelta(seconds=seconds)
+
+
+class OverviewReader:
+    """Reads the overview. Any thread may use it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._redis, self._keys = broker.redis, broker.keys
+        self.series = TimeSeriesReader(broker)
+        self._hours = TaskHours(broker)
+        self._usual: tuple[float, dict[str, TaskMetrics]] = (-math.inf, {})  # time.monotonic(), by task
+        self._refused: tuple[int, int] = (
+            -1,
+            -REFUSED_MS,
+        )  # what the server refused, and when that was seen to grow, ms
+        self._last_hour: tuple[int, dict[str, dict[str, TaskCounts]]] = (0, {})  # the hour before: queue -> counters
+
+    def read(self, minutes: int = 60, *, step: int | None = None, with_totals: bool = False) -> Overview:
+        """The overview in two round trips, with counters of the last `minutes` in steps of `step` minutes.
+
+        `with_totals` adds what metrics for Prometheus need, and brings it up to date in Redis.
+        """
+        minutes, step = read_period(minutes, step)
+        also = [*(flows := workflow_commands(self._broker)), *deploy_commands(self._broker)]
+        names, known, info, replies_to_also = self.read_names(with_info=True, also=also)
+        if minutes > AT_ONCE:  # these are cached then, and only the last steps are read below
+            self.series.read_many(names, minutes, step, info.now_ms)
+        packet, hour = Packet(), info.now_ms // HOUR_MS
+        kept_hour, kept = self._last_hour  # it does not change any more
+        last_hour = dict(kept) if kept_hour == hour - 1 else {}
+        unread = [name for name in names if name not in last_hour]
+        for name in names:
+            packet.add("history", self.series.command(name, minutes, step, info.now_ms))
+            _add_queue(packet, self._keys.of(name), hour, with_totals=with_totals, with_past=name in unread)
+        self._add_workers(packet, names, known)
+        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
+        for name, flat in zip(unread, replies["past_tasks"], strict=True):
+            last_hour[name] = {}
+            add_counters(last_hour[name], flat, without=b"w")
+        self._last_hour = (hour - 1, last_hour)
+        hours = list(zip(replies["tasks"][::2], replies["tasks"][1::2], strict=True))
+        tasks = {
+            name: read_task_metrics(flats, last_hour[name], b"w" if _is_running(processing) else b"rw")
+            for name, flats, processing in zip(names, hours, replies["processing"], strict=True)
+        }
+        series = [
+            self.series.read(name, minutes, step, reply) for name, reply in zip(names, replies["history"], strict=True)
+        ]
+        replies["workflows"], replies["deploys"] = replies_to_also[: len(flows)], replies_to_also[len(flows) :]
+        workers = _with_usual(_read_workers(names, _notes(known, replies), replies["processing"]), tasks)
+        return _overview(names, info, replies, tasks, series, workers)
+
+    def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
+        """The workers of these queues and the jobs that they run. See Inspector.workers()."""
+        every, known, _, _ = self.read_names()
+        names = every if queues is None else list(queues)
+        packet = Packet()
+        self._add_workers(packet, names, known)
+        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
+        workers = _read_workers(names, _notes(known, replies), replies["processing"])
+        return _with_usual(workers, dict.fromkeys(names, self._usual_metrics(names))) if with_usual else workers
+
+    def time_series(self, queue: str, minutes: int = 60, *, step: int | None = None) -> Series:
+        """The counters of one queue, as in read()."""
+        minutes, step = read_period(minutes, step)
+        now_ms = clock_ms(self._redis.execute_one(("TIME",), resend=True))
+        return self.series.read_many([queue], minutes, step, now_ms)[0]
+
+    def read_names(
+        self, *, with_info: bool = False, also: Sequence[Command] = ()
+    ) -> tuple[list[str], list[str], ServerDetails, list[Any]]:
+        """The names of all queues and workers, and the server; its details only `with_info`. And the replies to
+        `also`."""
+        commands: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1), ("TIME",)]
+        commands += [read_format(self._keys), ("GET", self._keys.data_lost)]
+        more: list[Command] = [*also, *([("INFO",)] if with_info else [])]
+        queues, workers, time, stored_format, lost, *info = self._redis.execute_each([*commands, *more], resend=True)
+        check_format(stored_format, self._keys)
+        of_others, info = info[: len(also)], info[len(also) :]
+        for reply in (queues, workers, time, lost, *of_others):
+            if isinstance(reply, BrokerError):
+                raise reply
+        now_ms = clock_ms(time)
+        text = info[0] if info and not isinstance(info[0], BrokerError) else b""
+        server = replace(read_server(text, now_ms), data_lost_ms=int(lost) if lost else None)
+        return read_queue_names(queues), [w.decode() for w in workers], self._with_refusals(server), of_others
+
+    # -- inside
+
+    def _with_refusals(self, server: ServerDetails) -> ServerDetails:
+        """With the warning "full" if it has refused commands since this reader last looked."""
+        if not server.is_known:
+            return server
+        known, grew_ms = self._refused
+        grew_ms = server.now_ms if 0 <= known < server.refused else grew_ms
+        self._refused = (server.refused, grew_ms)
+        if server.now_ms - grew_ms >= REFUSED_MS or "full" in server.warnings:
+            return server
+        return replace(server, warnings=["full", *(name for name in server.warnings if name != "nearly_full")])
+
+    def _usual_metrics(self, queues: Sequence[str]) -> Mapping[str, TaskMetrics]:
+        """How long tasks run, by their names, in all queues together; up to a minute old."""
+        at, metrics = self._usual
+        if time.monotonic() - at >= USUAL_SECONDS:
+            counts, _ = self._hours.read(queues, USUAL_HOURS)
+            metrics = {task: TaskMetrics(runs=of_task.runs) for task, of_task in counts.items()}
+            self._usual = (time.monotonic(), metrics)
+        return metrics
+
+    def _add_workers(self, packet: Packet, queues: Sequence[str], known: Sequence[str]) -> None:
+        for name in queues:
+            call = SCRIPTS["list_running"].call(self._keys.of(name), (MAX_RUNNING_SHOWN, _HEAD_BYTES))
+            packet.add("processing", call)
+        for worker in known:
+            packet.add("note", ("HGETALL", self._keys.worker(worker)))
+            packet.add("left", ("PTTL", self._keys.worker(worker)))
+
+
+def _overview(
+    names: Sequence[str],
+    info: ServerDetails,
+    replies: Replies,
+    tasks: Mapping[str, Mapping[str, TaskMetrics]],
+    series: Sequence[Series],
+    workers: list[WorkerDetails],
+) -> Overview:
+    details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
+    slots: Counter[str] = Counter()
+    for worker in workers:
+        slots.update(dict.fromkeys(worker.queues, worker.slots))
+    hour, hours = info.now_ms // HOUR_MS, zip(replies["tasks"][::2], replies["tasks"][1::2], strict=True)
+    both = zip(replies["update"], hours, replies["totals"], strict=False)  # these are empty if not asked for
+    totals = [read_totals(hour, (update, *flats, of_queue)) for update, flats, of_queue in both]
+    rows = [
+        QueueRow(
+            details=queue,
+            series=of_queue,
+            slots=slots[queue.name],
+            busiest=BusiestClient.read(busiest),
+            tasks=tasks[queue.name],
+            task_failures=read_task_failures(of_tasks),
+            totals=of_totals,
+            **_failures(queue.name, failures, overview[0]),
+        )
+        for queue, of_queue, failures, of_tasks, busiest, overview, of_totals in zip(
+            details,
+            series,
+            *(replies[kind] for kind in ("failures", "task_failures", "busiest", "overview")),
+            totals or [[]] * len(names),
+            strict=True,
+        )
+    ]
+    now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
+    return Overview(
+        now=clock_moment(now_ms),
+        queues=rows,
+        workers=workers,
+        server=info,
+        unscheduled=[q.name for q in details if q.scheduler_seconds is None or q.scheduler_seconds > UNSCHEDULED],
+        deploys=read_deploys(replies["deploys"]),
+        workflows=read_workflow_states(replies["workflows"]),
+    )
+
+
+def _notes(known: Sequence[str], replies: Replies) -> Notes:
+    return {
+        name: (as_dict(note), left) for name, note, left in zip(known, replies["note"], replies["left"], strict=True)
+    }
+
+
+def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]) -> list[WorkerDetails]:
+    leases: dict[bytes, float] = {}
+    running: dict[bytes, list[RunningJob]] = {}
+    held_by: Counter[bytes] = Counter()
+    listed: dict[bytes, list[str]] = {}
+    for queue, (now_ms, *entries) in zip(queues, processing, strict=True):
+        for entry in entries:  # one for each process that serves the queue: thousands in a large installation
+            worker, lease_ms, count = entry[0], entry[1], entry[2]
+            listed.setdefault(worker, []).append(queue)
+            leases[worker] = min(leases.get(worker, lease_ms), lease_ms)
+            if count:
+                held_by[worker] += count
+                jobs = _running(queue, worker.decode(), lease_ms, entry[3:], now_ms)
+                running.setdefault(worker, []).extend(jobs)
+    return [
+        replace(
+            _worker_details(name, *notes.get(name, ({}, -1)), running.get(worker, []), leases[worker], listed[worker]),
+            held=held_by[worker],
+        )
+        for name, worker in sorted((worker.decode(), worker) for worker in leases)
+    ]
+
+
+def _failures(queue: str, reply: list[Any], now_ms: int) -> dict[str, Any]:
+    """What the script latest_failures returns, as fields of QueueRow."""
+    dead, retrying, noted = reply
+    lately = (UnknownTask.read(task, line, now_ms) for task, line in sorted(as_dict(noted).items()))
+    return {
+        "newest_dead": _latest(queue, dead),
+        "newest_retrying": _latest(queue, retrying),
+        "unknown_tasks": [task for task in lately if task is not None],
+    }
+
+
+def _latest(queue: str, found: list[bytes]) -> JobDetails | None:
+    if not found:
+        return None
+    job, call = read_dead_letter(queue, found[0], found[2], found[3]), read_leniently(found[2])[1]
+    if not call and job.errors:
+        # Without its arguments nobody knows what is secret in the message.
+        job = replace(job, errors=[{**job.errors[-1], "error": ""}])
+    return replace(job, args=call.get("args", []), kwargs=call.get("kwargs", {}), headers=call.get("headers", {}))
+
+
+def _with_usual(workers: list[WorkerDetails], metrics: Mapping[str, Mapping[str, TaskMetrics]]) -> list[WorkerDetails]:
+    """Add to each running job how long its task usually runs, by the metrics of its queue."""
+
+    @cache
+    def usual(queue: str, task: str) -> float | None:
+        of_task = metrics[queue].get(task)
+        return None if of_task is None else of_task.run_p95
+
+    return [
+        replace(worker, running=[replace(job, usual_seconds=usual(job.queue, job.task)) for job in worker.running])
+        for worker in workers
+    ]
+
+
+def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_ms: int) -> Iterable[RunningJob]:
+    for job_id, claim, head, wish, progress in held:
+        attempt, claimed_ms = claim.split(b" ", 2)[:2]
+        header, task = read_head(head)
+        limit = _LIMIT.search(head)
+        yield RunningJob(
+            id=job_id.decode(),
+            queue=queue,
+            task=task,
+            client=header.client if header else "",
+            attempt=int(attempt),
+            seconds=max(0.0, (now_ms - int(claimed_ms)) / 1000),
+            worker=worker,
+            claimed_at=moment(int(claimed_ms)),
+            lease_left_seconds=float(lease_ms) / 1000,
+            time_limit=float(limit[1]) if limit else None,
+            progress=Progress.read(progress) if progress else None,
+            is_stopping=bool(wish),
+        )
+
+
+def _add_queue(packet: Packet, keys: QueueKeys, hour: int, *, with_totals: bool, with_past: bool) -> None:
+    """What is asked about a queue. `with_past`: also about the hour before."""
+    packet.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
+    update, *hours, totals = totals_commands(keys, hour)
+    packet.add("update", *([update] if with_totals else []))
+    packet.add("tasks", *hours)
+    packet.add("totals", *([totals] if with_totals else []))
+    if with_past:
+        packet.add("past_tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))
+    packet.add("task_failures", task_failures_call(keys))
+    packet.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
+    packet.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
+
+
+def _is_running(processing: Sequence[Any]) -> bool:
+    """Whether jobs of a queue are running."""
+    return any(held for _worker, _lease, held, *_ in processing[1:])
+
+
+class _Note:
+    """What a supervisor has noted about a worker, and how long ago."""
+
+    def __init__(self, note: Mapping[bytes, bytes], left_ms: int) -> None:
+        self._note = note
+        self.last_seen = max(0.0, (int(note[b"kept_ms"]) - left_ms) / 1000) if b"kept_ms" in note else None
+
+    def text(self, field: str) -> str:
+        return self._note.get(field.encode(), b"").decode(errors="replace")
+
+    def names(self, field: str) -> list[str]:
+        return [name for name in self.text(field).split(",") if name]
+
+    def seconds(self, field: str) -> float | None:
+        """How long ago something was."""
+        seconds_then = self.text(field)
+        return float(seconds_then) + self.last_seen if seconds_then and self.last_seen is not None else None
+
+
+def _worker_details(
+    name: str,
+    note: Mapping[bytes, bytes],
+    left_ms: int,
+    running: list[RunningJob],
+    lease_ms: float,
+    listed: list[str],
+) -> WorkerDetails:
+    """A worker, from its note. One that was lost may have none any more: where it ran is told by its name then."""
+    if lease_ms < 0 and not note:
+        host, _, rest = name.partition(":")
+        pid = rest.partition(":")[0]
+        note = {b"host": host.encode(), **({b"pid": pid.encode()} if pid.isdecimal() else {})}
+    noted = _Note(note, left_ms)
+    text, seconds = noted.text, noted.seconds
+    is_quiet = text("quiet") == "1"
+    return WorkerDetails(
+        name=name,
+        host=text("host"),
+        pid=int(text("pid") or 0),
+        queues=noted.names("queues") or listed,
+        running=running,
+        last_seen_seconds=noted.last_seen,
+        last_claim_seconds=seconds("claim_seconds"),
+        jobs_done=int(text("jobs_done") or 0),
+        lease_left_seconds=lease_ms / 1000,
+        supervisor=int(text("supervisor") or 0),
+        slots=int(text("slots") or 1),
+        version=text("version"),
+        project_version=text("project_version"),
+        project=text("project"),
+        memory_bytes=int(text("memory") or 0) or None,
+        up_seconds=seconds("up_seconds"),
+        other_limits=noted.names("other_limits"),
+        supervisor_name=text("supervisor_name"),
+        is_quiet=is_quiet,
+        quiet_seconds=seconds("quiet_seconds") if is_quiet else None,
+        quiet_by=text("quiet_by") if is_quiet else "",
+        is_resting=text("resting") == "1",
+        crash_loop=text("crash_loop"),
+    )

@@ -1,0 +1,101 @@
+"""Which queues there are, and how many jobs they hold. Takes the same time however long the queues are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from django_rtq.console.reading.clients.holds import read_holds
+from django_rtq.console.reading.details import ClientPause, QueueDetails, WorkerDetails, ZeroLimit
+from django_rtq.console.reading.task_pauses import read_pauses
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.keys import read_queue_names
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.limits.store import limit_values
+
+
+class QueueReader:
+    """Reads queues. Any thread may use it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._redis, self._keys = broker.redis, broker.keys
+
+    def names(self) -> list[str]:
+        """All queues that were ever used, sorted."""
+        return read_queue_names(self._redis.execute_one(("SMEMBERS", self._keys.queues), resend=True))
+
+    def details(self, names: Iterable[str] | None = None) -> list[QueueDetails]:
+        """How many jobs these queues hold; all queues, if none is named."""
+        names = self.names() if names is None else list(names)
+        replies = self._redis.execute(
+            [SCRIPTS["queue_overview"].call(self._keys.of(n), ()) for n in names], resend=True
+        )
+        return [read_queue_details(name, reply) for name, reply in zip(names, replies, strict=True)]
+
+    def get(self, name: str) -> QueueDetails:
+        """How many jobs one queue holds; all zero for a queue that was never used."""
+        return self.details([name])[0]
+
+
+def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
+    """Read the reply of the script `queue_overview`."""
+    now_ms, live, scheduled, retrying, dead, running, lanes, oldest, paused, finished, *seen = reply
+    contact, promoted, behind, tasks, lost, clients, limits, starts, zeros = seen
+    paused_ms, _, paused_by = paused.partition(b" ")
+    lost_number, _, lost_since = lost.partition(b" ")
+    return QueueDetails(
+        name=name,
+        paused=paused != b"",
+        queued=max(0, live - scheduled - retrying - dead - running),
+        scheduled=scheduled,
+        retrying=retrying,
+        running=running,
+        dead=dead,
+        finished=finished,
+        oldest_seconds=_seconds_since(oldest, now_ms),
+        clients=lanes,
+        contact_seconds=_seconds_since(contact, now_ms),
+        scheduler_seconds=_seconds_since(promoted, now_ms),
+        clock_behind_seconds=behind / 1000,
+        paused_seconds=_seconds_since(paused_ms, now_ms),
+        paused_by=paused_by.decode(errors="replace"),
+        paused_tasks=read_pauses(tasks, now_ms),
+        lost=int(lost_number or 0),
+        lost_seconds=_seconds_since(lost_since, now_ms),
+        paused_clients=tuple(_client_pauses(clients, now_ms)),
+        is_at_limit=running >= float(limit_values(limits.decode()).get("max_running", "none").replace("none", "inf")),
+        is_at_rate=starts != b"" and float(starts) > now_ms,
+        zero_limits=tuple(
+            ZeroLimit(field.decode(errors="replace"), lanes, "max_running" in limit_values(text.decode()))
+            for field, lanes, text in zip(zeros[::3], zeros[1::3], zeros[2::3], strict=True)
+        ),
+    )
+
+
+def _client_pauses(found: Sequence[Any], now_ms: int) -> Iterator[ClientPause]:
+    for client, pause, held in zip(found[::3], found[1::3], found[2::3], strict=True):
+        holds = read_holds(now_ms, pause, None, b"")
+        yield ClientPause(
+            client=client.decode(errors="replace"), seconds=holds.paused_seconds or 0.0, by=holds.paused_by, held=held
+        )
+
+
+def quiet_queues(workers: Iterable[WorkerDetails]) -> list[str]:
+    """The queues all of whose living workers are quiet, sorted."""
+    served, claimed = set[str](), set[str]()
+    for worker in workers:
+        if not worker.is_lost:
+            served.update(worker.queues)
+            if not worker.is_quiet:
+                claimed.update(worker.queues)
+    return sorted(served - claimed)
+
+
+def _seconds_since(then_ms: bytes, now_ms: int) -> float | None:
+    return max(0.0, (now_ms - float(then_ms)) / 1000) if then_ms else None
+
+
+def unserved(queues: Iterable[str], workers: Iterable[WorkerDetails]) -> list[str]:
+    """Those of the queues that none of the living workers serves. Quiet ones do: they are there."""
+    served = {name for worker in workers if not worker.is_lost for name in worker.queues}
+    return [name for name in queues if name not in served]

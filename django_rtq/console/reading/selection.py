@@ -1,0 +1,251 @@
+"""Which jobs: a selection, and the text that people write for it: ``state:dead task:ship since:1h no stock``.
+
+The search, the forms of the admin, rtq_jobs, bulk actions and the jobs that do the rest of one all use it. This is the
+only parser of that text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+from django.utils.timezone import is_naive, make_aware
+from django.utils.translation import gettext as _
+
+from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
+from django_rtq.console.reading.jobs.job_page import LISTS
+from django_rtq.core.conf.queue_options import is_queue_name
+from django_rtq.core.validation import did_you_mean
+from django_rtq.databases.clocks import utc_now
+
+LONGEST = 500  # characters of a query
+OUTCOMES = ("succeeded", "cancelled", "expired")  # the states of the list "finished"
+WAITING = ("queued", "scheduled", "retrying")
+FIELDS = ("id", "task", "client", "workflow", "error", "class", "queue", "state", "since", "before")
+
+_WORD = re.compile(r'(?:[^\s"\\]|\\.|"(?:[^"\\]|\\.)*")+')
+_FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*):(.*)", re.DOTALL)
+_UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
+_AGO = re.compile(rf"(\d{{1,6}})\s*({'|'.join(_UNITS)})")
+#: Field of a query -> attribute of JobFilter, for fields that may be given once.
+_SINGLE = {
+    "id": "id",
+    "task": "task",
+    "client": "client",
+    "workflow": "workflow",
+    "error": "error",
+    "class": "error_class",
+    "since": "since",
+    "before": "until",
+}
+
+
+class QueryError(ValueError):
+    """A query cannot be understood. The text names the word, what is wrong with it, and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Some jobs: those of these queues and states that match a filter, or those with these ids."""
+
+    queues: Sequence[str] = ()  # empty: all
+    states: Sequence[str] = ()  # of LISTS; empty: all
+    filter: JobFilter = ALL_JOBS
+    ids: Sequence[str] = ()  # then the filter is not asked
+    #: The moment of a snapshot. Dead letters that died later, and other jobs that were made later, are left out.
+    until_ms: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Selection:
+        """Read a query. All of it has to match. Raises QueryError.
+
+        What is left of it without each ``field:value`` is one text to search for, its words with a space between them.
+        Quotes keep spaces, and make text of what looks like a field: ``client:"Big Corp" "https://example.com"``.
+        """
+        return cls().narrowed(text)
+
+    def narrowed(self, text: str = "", **fields: str | datetime | Iterable[str]) -> Selection:
+        """Those of them that match a query, and have these fields of one. Raises QueryError."""
+        draft = _Draft.of(self)
+        for word in words_of(text):
+            draft.read(word)
+        for name, value in fields.items():
+            for each in [value] if isinstance(value, str | datetime) else value:
+                draft.add(name, each, f"{name}:{each}")
+        return draft.selection(self)
+
+    def __str__(self) -> str:
+        """The query, without the moment of the snapshot: parse() reads it as the same selection."""
+        wanted = self.filter
+        states = [wanted.outcome] if wanted.outcome else self.states
+        fields: list[tuple[str, str | None]] = [("queue", queue) for queue in self.queues]
+        fields += [("state", state) for state in states]
+        fields += [(name, _value_text(getattr(wanted, attribute))) for name, attribute in _SINGLE.items()]
+        words = [f"{name}:{_quoted(value)}" for name, value in fields if value or (name == "client" and value == "")]
+        text = [_quoted(wanted.text, always=bool(_FIELD.fullmatch(wanted.text)))] if wanted.text else []
+        return " ".join([*words, *text])
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> Selection:
+        """The opposite of stored()."""
+        return cls(
+            queues=(stored["queue"],),
+            states=tuple(filter(None, stored["state"].split(","))),
+            filter=JobFilter.read(stored["filter"]),
+            until_ms=stored["until_ms"],
+        )
+
+    def stored(self) -> dict[str, Any]:
+        """A selection of jobs of one queue, as part of the argument of a job."""
+        (queue,) = self.queues
+        stored_filter = asdict(self.filter)
+        return {"queue": queue, "state": ",".join(self.states), "filter": stored_filter, "until_ms": self.until_ms}
+
+    @property
+    def only_text(self) -> str:
+        """The text, if nothing else is asked for: it may be the id of a job. Else ""."""
+        text = self.filter.text
+        return text if self == Selection(filter=JobFilter(text=text)) else ""
+
+
+def past_moment(text: str) -> datetime | None:
+    """A time ago, such as 90s, 30min, 2h or 7d, or a date or time, by default in TIME_ZONE.
+
+    None if it is neither, or before 1970.
+    """
+    text = text.strip()
+    moment: datetime | None
+    try:
+        if ago := _AGO.fullmatch(text):
+            moment = utc_now() - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
+        else:
+            moment = parse_datetime(text if len(text) > 10 else f"{text}T00:00")
+    except (ValueError, OverflowError):
+        return None
+    if moment is None or not 1970 <= moment.year < 3000:
+        return None
+    return make_aware(moment) if is_naive(moment) else moment
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A query that is being read."""
+
+    queues: list[str] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)  # words that are no fields
+    single: dict[str, Any] = field(default_factory=dict)  # attribute of JobFilter -> value
+
+    @classmethod
+    def of(cls, selection: Selection) -> _Draft:
+        """Another one that goes on from a selection."""
+        wanted = selection.filter
+        given = {name: getattr(wanted, name) for name in _SINGLE.values()}
+        return cls(
+            queues=list(selection.queues),
+            states=[wanted.outcome] if wanted.outcome else list(selection.states),
+            text=[wanted.text] if wanted.text else [],
+            single={name: value for name, value in given.items() if value != getattr(ALL_JOBS, name)},
+        )
+
+    def read(self, word: str) -> None:
+        """Add a word of a query."""
+        parts = _FIELD.fullmatch(word)
+        if parts is None:
+            self.text.append(_unquoted(word))
+        else:
+            self.add(parts[1], _unquoted(parts[2]), word)
+
+    def add(self, name: str, value: str | datetime, word: str) -> None:
+        """Add a field. `word`: it and its value, for errors."""
+        if not value and name != "client":
+            raise query_error(word, _("a value is missing behind the colon"))
+        if name in ("since", "before"):
+            value = _moment(word, value)
+        elif isinstance(value, datetime):
+            value = value.isoformat()
+        if name == "queue":
+            if not is_queue_name(value):
+                raise query_error(word, _("no queue can have this name"))
+            self.queues.append(str(value))
+        elif name == "state":
+            self.states.append(_state(word, str(value)))
+        elif name in _SINGLE:
+            if _SINGLE[name] in self.single:
+                raise query_error(word, _("%(field)s is given twice") % {"field": name})
+            self.single[_SINGLE[name]] = value
+        else:
+            raise _unknown_field(word, name)
+
+    def selection(self, before: Selection) -> Selection:
+        """The selection, of those before."""
+        outcomes = [state for state in self.states if state in OUTCOMES]
+        if outcomes and len(self.states) > 1:
+            hint = _("it cannot be combined with another state")
+            raise query_error(f"state:{outcomes[0]}", hint)
+        return replace(
+            before,
+            filter=replace(before.filter, text=" ".join(self.text), outcome="".join(outcomes), **self.single),
+            queues=tuple(dict.fromkeys(self.queues)),
+            states=("finished",) if outcomes else tuple(dict.fromkeys(self.states)),
+        )
+
+
+def query_error(word: str, reason: str, hint: str = "") -> QueryError:
+    """That a word cannot be used, and why."""
+    return QueryError(f"{word[:100]}: {reason}.{hint}")
+
+
+def words_of(text: str) -> Iterator[str]:
+    """The words of a query, as they are written. Raises QueryError."""
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        word = _WORD.match(text, at)
+        if word is None or text[word.end() : word.end() + 1] in ('"', "\\"):
+            raise QueryError(_("%(word)s: a quotation mark is missing at its end.") % {"word": text[at:]})
+        yield word[0]
+        at = word.end()
+
+
+def _moment(word: str, value: str | datetime) -> datetime:
+    moment = past_moment(value if isinstance(value, str) else value.isoformat())
+    if moment is None:
+        raise query_error(word, _("this is not a time; write for example 90s, 30min, 2h, 7d or 2026-01-31T08:00"))
+    return moment
+
+
+def _state(word: str, value: str) -> str:
+    allowed = (*LISTS, *OUTCOMES)
+    if value not in allowed:
+        reason = _("there is no such state; the states are %(states)s") % {"states": ", ".join(allowed)}
+        raise query_error(word, reason, did_you_mean(value, allowed))
+    return value
+
+
+def _unknown_field(word: str, name: str) -> QueryError:
+    reason = _("there is no such field; the fields are %(fields)s. To search for this text, put it in quotes") % {
+        "fields": ", ".join(FIELDS)
+    }
+    return query_error(word, reason, did_you_mean(name, FIELDS))
+
+
+def _value_text(value: str | datetime | None) -> str | None:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _quoted(text: str, *, always: bool = False) -> str:
+    """As a part of a query, in quotes if it needs them."""
+    escaped = re.sub(r'(["\\])', r"\\\1", text)
+    return f'"{escaped}"' if always or escaped != text or re.search(r"\s", text) else text
+
+
+def _unquoted(text: str) -> str:
+    """Without quotes, and without the backslashes before quotes and backslashes."""
+    return re.sub(r'\\(.)|"', lambda found: found[1] or "", text)

@@ -1,0 +1,246 @@
+"""One task over all queues: its runs by the hour, its jobs in each state, and its dead letters by error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django_rtq.console.merging import ONE, SUM, UNION, by, merge, rows_by, sum_of_counts
+from django_rtq.console.reading.details import QueueDetails
+from django_rtq.console.reading.jobs.dead_letters import GROUPED_AT_ONCE, DeadGroup, DeadLetters, read_groups
+from django_rtq.console.reading.metrics.reader import (
+    HOUR_MS,
+    MAX_HOURS,
+    Deploy,
+    TaskCounts,
+    TaskMetrics,
+    VersionRuns,
+    deploy_commands,
+    merged_versions,
+    read_deploys,
+)
+from django_rtq.console.reading.metrics.task_hours import TaskHours
+from django_rtq.console.reading.queues import QueueReader, read_queue_details
+from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.redis.commands import Command, Packet
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.jobs.aliases import names_of
+from django_rtq.core.jobs.job import clock_moment
+from django_rtq.core.jobs.record import read_head
+
+MAX_SEARCHED = 2000  # jobs of each list that are read, of all queues together
+LEAST_SEARCHED = 25  # the same, of each queue
+MAX_RUNNING = 500  # running jobs of a queue that are read
+MAX_KEPT = 8  # histories of tasks
+_HEAD_BYTES = 400  # read of a running job's record: enough for its header and the name of its task
+
+ByHours = Mapping[int, Mapping[bytes, int]]  # hour since 1970 -> kind -> number
+Replies = list[Sequence[Any]]  # those about a task in a queue, for each queue and name
+Ask = Callable[[Sequence[bytes]], tuple[Sequence[Any], Replies]]  # with what is known; returns other replies, and these
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskHour:
+    """The runs of a task in one hour."""
+
+    begins_at: datetime
+    metrics: TaskMetrics = field(metadata=ONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskInQueue:
+    """The jobs of a task in one queue, as far as they were searched."""
+
+    queue: QueueDetails = field(metadata=ONE)
+    queued: int = field(default=0, metadata=SUM)
+    scheduled: int = field(default=0, metadata=SUM)
+    retrying: int = field(default=0, metadata=SUM)
+    running: int = field(default=0, metadata=SUM)
+    dead: int = field(default=0, metadata=SUM)
+    #: States in which there may be more: the search did not reach the end.
+    cut: frozenset[str] = field(default=frozenset(), metadata=UNION)
+
+    @property
+    def waiting(self) -> int:
+        """Its queued, scheduled and retrying jobs."""
+        return self.queued + self.scheduled + self.retrying
+
+    @property
+    def jobs(self) -> int:
+        """All its jobs that were found."""
+        return self.waiting + self.running + self.dead
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it may have more waiting jobs."""
+        return bool(self.cut & {"queued", "scheduled", "retrying"})
+
+    def __bool__(self) -> bool:
+        """Whether any job of the task was found."""
+        return bool(self.jobs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskDetails:
+    """What is known of a task, under its name and its aliases."""
+
+    name: str
+    #: Every hour, the present one last.
+    hours: list[TaskHour] = field(metadata=by(lambda lists: list(map(merge, zip(*lists, strict=False)))))
+    total: TaskMetrics = field(metadata=ONE)  # of `hours` together
+    queues: list[TaskInQueue] = field(metadata=rows_by("queue.name"))  # every queue
+    deploys: list[Deploy]  # the newest first; none without RTQ["VERSION"]
+    versions: list[VersionRuns] = field(metadata=by(merged_versions))  # the same
+    groups: list[tuple[str, DeadGroup]]  # the queue and its dead letters of one error, the latest first
+
+    @property
+    def is_known(self) -> bool:
+        """Whether Redis knows anything of it."""
+        return any(self.queues) or self.total != TaskMetrics()
+
+
+class TaskReader:
+    """Reads tasks. Any thread may use it. Raises BrokerUnavailable."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._queues, self._dead_letters = QueueReader(broker), DeadLetters(broker)
+        self._broker, self._redis, self._keys = broker, broker.redis, broker.keys
+        #: Name and hours of a task -> the queues and names that were asked for, their marks, and the hours before.
+        self._kept: dict[tuple[str, int], tuple[Sequence[Any], Sequence[bytes], ByHours]] = {}
+        self._hours = TaskHours(broker)
+
+    def get(self, name: str, hours: int = 24) -> TaskDetails:
+        """A task, with its runs in the current hour and so many hours before it, 48 at most. Two round trips.
+
+        Jobs and runs under its aliases are included, as far as this process knows the aliases.
+        """
+        hours, queues, names = max(0, min(hours, MAX_HOURS)), self._queues.names(), names_of(name)
+        most = max(LEAST_SEARCHED, min(GROUPED_AT_ONCE, MAX_SEARCHED // max(1, len(queues))))
+        places = [(queue, task) for queue in queues for task in names]
+
+        def ask(known: Sequence[bytes]) -> tuple[Sequence[Any], Replies]:
+            packet = Packet()
+            packet.add("time", ("TIME",))  # also if there is no queue
+            packet.add("deploys", *deploy_commands(self._broker))
+            for queue in queues:
+                packet.add("queues", *self._queue_commands(queue))
+            for place, mark in zip(places, known, strict=True):
+                packet.add("places", *self._commands(*place, mark, hours, most))
+            replies = packet.replies(self._redis.execute(packet.commands, resend=True))
+            of_places = replies["places"]
+            threes: Replies = [of_places[start : start + 3] for start in range(0, len(of_places), 3)]
+            return [replies["time"][0], replies["deploys"], replies["queues"]], threes
+
+        ((seconds, _), deploys, of_queues), of_places, past = self._read((name, hours), places, ask)
+        now_ms = max((reply[0][1] for reply in of_places), default=int(seconds) * 1000)
+        by_hour, present = _add_up(past, of_places, is_past=False), now_ms // HOUR_MS
+        shown = range(present - hours, present + 1)
+        of_names = [of_places[at : at + len(names)] for at in range(0, len(of_places), len(names))]
+        in_queues: list[TaskInQueue] = []
+        groups: list[tuple[str, DeadGroup]] = []
+        for queue, *replies in zip(queues, of_queues[::2], of_queues[1::2], of_names, strict=True):
+            in_queue, groups_of_queue = _read_jobs(names, most, queue, *replies)
+            in_queues.append(in_queue)
+            groups += [(queue, group) for group in groups_of_queue]
+        return TaskDetails(
+            name=name,
+            hours=[
+                TaskHour(begins_at=clock_moment(hour * HOUR_MS), metrics=TaskCounts.of(by_hour.get(hour, {})).metrics())
+                for hour in shown
+            ],
+            total=TaskCounts.of(sum_of_counts(by_hour.get(hour, {}) for hour in shown)).metrics(),
+            queues=in_queues,
+            deploys=read_deploys(deploys),
+            versions=merged_versions(VersionRuns.read_all(history[2]) for history, *_ in of_places),
+            groups=sorted(groups, key=lambda pair: pair[1].last_at, reverse=True),
+        )
+
+    def _read(
+        self, key: tuple[str, int], places: Sequence[tuple[str, str]], ask: Ask
+    ) -> tuple[Sequence[Any], Replies, ByHours]:
+        """What ask() returns, and the counters of the hours that are over, which change no more and are slow to read.
+
+        Redis marks each reply, and leaves out these hours if it gets the mark back and it is still right: for an hour
+        at most. It is asked twice if only some of the marks are.
+        """
+        of_places, marks, past = self._kept.get(key, (None, (), {}))
+        unknown = [b""] * len(places)
+        known = marks if of_places == places else unknown
+        also, replies = ask(known)
+        if known is marks and _marks(replies) == marks:
+            return also, replies, past
+        if any(mark == before for mark, before in zip(_marks(replies), known, strict=True)):
+            also, replies = ask(unknown)
+        past = _add_up({}, replies, is_past=True)
+        others = [(other, kept) for other, kept in self._kept.items() if other != key]
+        self._kept = dict([*others, (key, (places, _marks(replies), past))][-MAX_KEPT:])
+        return also, replies, past
+
+    def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
+        """The metrics of all tasks by name, and the queues, which know what is paused: two round trips, or more."""
+        queues = self._queues.names()
+        overviews = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
+        metrics, replies = self._hours.read(queues, hours, also=overviews)
+        details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)]
+        return {task: counts.metrics() for task, counts in sorted(metrics.items())}, details
+
+    def _queue_commands(self, queue: str) -> list[Command]:
+        keys = self._keys.of(queue)
+        return [
+            SCRIPTS["queue_overview"].call(keys, ()),
+            SCRIPTS["list_running"].call(keys, (MAX_RUNNING, _HEAD_BYTES)),
+        ]
+
+    def _commands(self, queue: str, name: str, known: bytes, hours: int, most: int) -> list[Command]:
+        keys = self._keys.of(queue)
+        return [
+            SCRIPTS["task_history"].call(keys, (hours, name, known)),
+            SCRIPTS["count_task"].call(keys, (name, most)),
+            self._dead_letters.task_groups_command(queue, name, most),
+        ]
+
+
+def _marks(replies: Replies) -> Sequence[bytes]:
+    return [of_place[0][0] for of_place in replies]
+
+
+def _add_up(past: ByHours, replies: Replies, *, is_past: bool) -> ByHours:
+    """The counters of all queues before the present hour, or of that, added to others."""
+    by_hour = {hour: dict(numbers) for hour, numbers in past.items()}
+    for (_mark, now_ms, _versions, *lines), *_ in replies:
+        for line in lines:
+            hour, *words = line.split(b" ")
+            if (int(hour) < now_ms // HOUR_MS) is is_past:
+                counts = by_hour.setdefault(int(hour), {})
+                for kind, number in zip(words[::2], map(int, words[1::2]), strict=True):
+                    counts[kind] = counts.get(kind, 0) + number
+    return by_hour
+
+
+def _read_jobs(
+    names: Sequence[str], most: int, queue: str, overview: Any, running: Any, of_names: Sequence[Sequence[Any]]
+) -> tuple[TaskInQueue, list[DeadGroup]]:
+    queued, queued_read, scheduled, retrying, due_read = zip(*(counts for _, counts, _ in of_names), strict=True)
+    details = read_queue_details(queue, overview)
+    groups = [group for *_counts, dead in of_names for group in read_groups(queue, [dead]).groups]
+    held = [head for _worker, _lease, _count, *jobs in running[1:] for _id, _claim, head, *_rest in jobs]
+    is_cut = {
+        "queued": max(queued_read) == most < details.queued,
+        "scheduled": max(due_read) == most and details.scheduled > sum(scheduled),
+        "retrying": max(due_read) == most and details.retrying > sum(retrying),
+        "running": details.running > len(held),
+        "dead": details.dead > most,
+    }
+    jobs = TaskInQueue(
+        queue=details,
+        queued=sum(queued),
+        # Held jobs are counted, however few of them the search has met.
+        scheduled=max(sum(scheduled), sum(pause.held for pause in details.paused_tasks if pause.task in names)),
+        retrying=sum(retrying),
+        running=sum(read_head(head)[1] in names for head in held),
+        dead=sum(group.count for group in groups),
+        cut=frozenset(state for state, is_longer in is_cut.items() if is_longer),
+    )
+    return jobs, groups

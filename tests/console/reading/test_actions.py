@@ -1,0 +1,115 @@
+"""What is done with jobs by their ids, and what people are told of it if a reply gets lost."""
+
+import pytest
+
+from django_rtq.console.reading.actions import ACTIONS, VERBS, How
+from django_rtq.console.reading.readers import Inspector
+from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.exceptions import WrongState
+from tests.support.jobs import (
+    QUEUE,
+    claim,
+    claimed_job,
+    dead_job,
+    finished_job,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+    settle,
+)
+
+BODY = '{"task":"shop.tasks.mail","args":[1]}'
+both = pytest.mark.parametrize("moment", ["before", "after"])
+
+
+SEEDS = {
+    "queued": queued_job,
+    "scheduled": scheduled_job,
+    "retrying": retrying_job,
+    "running": claimed_job,
+    "dead": dead_job,
+    "finished": finished_job,
+}
+
+
+@both
+@pytest.mark.parametrize(("state", "verb"), [(state, verb) for state in VERBS for verb in VERBS[state]])
+def test_each_action_tells_what_it_did(redis, broker, inspector, state, verb, moment):
+    jobs = [SEEDS[state](broker).id for _ in range(3 if state != "running" else 1)]
+    how = How(running="ask" if state == "running" else "leave")
+    redis.load_scripts()
+    redis.drop_connection(moment)
+
+    assert inspector.actions.done(verb, QUEUE, jobs, how) == jobs
+
+
+@pytest.mark.parametrize(
+    ("state", "verb"),
+    [(state, verb) for verb, action in ACTIONS.items() if action.done for state in SEEDS if state not in action.states],
+)
+def test_an_action_leaves_jobs_in_other_states_alone(broker, inspector, state, verb):
+    job = SEEDS[state](broker)
+
+    assert inspector.actions.done(verb, QUEUE, [job.id, "unknown"]) == []
+    assert inspector.find(job.id).state in (state, "succeeded")
+
+
+def test_requeue_tells_of_what_was_done_by_others_long_before_that_it_was_not_us(redis, broker, inspector):
+    job = dead_job(broker)
+    assert inspector.requeue(QUEUE, [job.id]) == [job.id]
+    record = redis.hget(broker.keys.of(QUEUE).jobs, job.id).split(b" ", 3)
+    record[2] = b"%d" % (int(record[2]) - 60_000)
+    redis.hset(broker.keys.of(QUEUE).jobs, job.id, b" ".join(record))
+    redis.load_scripts()
+    redis.drop_connection("after")
+    assert inspector.requeue(QUEUE, [job.id]) == []
+
+
+def test_requeue_tells_it_of_a_job_that_is_over_by_then(redis, broker, inspector):
+    job = dead_job(broker)
+    inspector.requeue(QUEUE, [job.id])
+    claim(broker, worker="w1")
+    settle(broker, "ack", job, worker="w1")
+    redis.load_scripts()
+    redis.drop_connection("after")
+    assert inspector.requeue(QUEUE, [job.id]) == [job.id]
+
+
+def test_run_now_of_a_dead_letter_is_refused_after_a_lost_reply_too(redis, broker, inspector):
+    job = dead_job(broker)
+    redis.load_scripts()
+    redis.drop_connection("after")
+    with pytest.raises(WrongState):
+        inspector.run_now(job.id, QUEUE)
+
+
+@both
+def test_a_requeue_with_other_arguments_tells_what_it_did(redis, broker, inspector, moment):
+    job = dead_job(broker, body=BODY)
+    redis.load_scripts()
+    redis.drop_connection(moment, around=requeue_changed_sha())
+    inspector.requeue_changed(QUEUE, job.id, [2], {})
+    assert inspector.find(job.id, QUEUE).args == [2]
+
+
+def test_one_that_somebody_else_changed_otherwise_is_refused(redis, broker, inspector, monkeypatch):
+    job = dead_job(broker, body=BODY)
+    found = inspector.find(job.id, QUEUE)
+    inspector.requeue_changed(QUEUE, job.id, [3], {})
+    monkeypatch.setattr(inspector, "find", lambda *_: found)  # it was dead when we looked
+    redis.load_scripts()
+    redis.drop_connection("after", around=requeue_changed_sha())
+    with pytest.raises(WrongState):
+        inspector.requeue_changed(QUEUE, job.id, [2], {})
+
+
+def requeue_changed_sha():
+    """As it is sent to Redis."""
+    return SCRIPTS["requeue_changed"].sha
+
+
+@pytest.mark.parametrize("verb", [Inspector.requeue, Inspector.discard])
+@pytest.mark.parametrize("ids", ["0" * 32, [None], [b"0" * 32]])
+def test_what_is_no_list_of_ids_is_refused(inspector, verb, ids):
+    with pytest.raises(TypeError, match=r"job_ids is .*, but has to be a list of the ids of jobs"):
+        verb(inspector, QUEUE, ids)

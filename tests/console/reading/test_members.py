@@ -1,0 +1,159 @@
+"""Jobs of workflows are found by their workflow, and know it."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from django_rtq import workflow
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.members import membership_of, why_not_started
+from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.selection import QueryError, Selection
+from django_rtq.console.search import read_query, search_all
+from django_rtq.core.handle import JobHandle
+from django_rtq.testing import drain
+from django_rtq.workflows import workflow_store
+from django_rtq.workflows.handle import Workflow
+from tests.app import workflow_steps as tasks
+from tests.support.console_steps import requeue_elsewhere
+from tests.support.jobs import QUEUE, queued_job
+from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end
+from tests.workflows.lua.test_cancel_workflow import parts_flow
+
+OTHER = "0123456789ac"
+
+
+def test_the_dead_jobs_of_several_parts_are_known_by_their_ids(broker):
+    flow = parts_flow(5)
+    workflow_store(broker).start(workflow_store(broker).store(flow)[2])
+    members = claim_members(broker)
+    dead = [members[number] for number in (0, 2, 3)]
+    end(broker, "bury", *dead)
+
+    assert sorted(Workflow(FLOW).dead()) == sorted((member.id, QUEUE) for member in dead)
+
+
+def test_dead_jobs_are_requeued_in_the_queue_where_they_are(broker, inspector):
+    with workflow("twice") as flow:
+        flow.map(tasks.refuse, "abc")
+    drain(raise_errors=False)
+    dead = [JobHandle(job_id, QUEUE) for job_id, _ in flow.handle.dead()][:2]
+    requeue_elsewhere(broker, dead, "bulk")
+    drain(raise_errors=False)
+    inspector.discard("bulk", [dead[0].id])
+
+    assert flow.handle.requeue_dead() == 2
+    found = inspector.find(dead[1].id)
+    assert (found.state, found.queue) == ("queued", "bulk")
+
+
+def two_flows(broker):
+    """Two workflows, of the first of which one of three jobs runs, and two are dead; and a job of none."""
+    begun_flow(broker, {"size": 3, "next": "1"}, {"after": "0"})
+    members = claim_members(broker)
+    end(broker, "bury", *members[:2])
+    begun_flow(broker, {"size": 2}, flow_id=OTHER, name="other flow")
+    queued_job(broker)
+    return [member.id for member in members]
+
+
+def found(query):
+    return [job.id for job in search_all(get_inspector(), read_query(get_inspector(), query))]
+
+
+def test_a_query_finds_the_jobs_of_a_workflow_by_its_name_or_id(broker):
+    members = two_flows(broker)
+
+    assert sorted(found("workflow:flow")) == sorted(members)
+    assert sorted(found(f"workflow:{FLOW}")) == sorted(members)
+    assert sorted(found(f"workflow:{FLOW} state:dead")) == sorted(members[:2])
+    assert len(found('workflow:"other flow"')) == 2
+    assert found(f"workflow:{OTHER} id:{members[0]}") == []
+
+
+def test_a_workflow_that_nobody_knows_is_named(broker):
+    with pytest.raises(QueryError, match="workflow:none: no workflow has this name"):
+        read_query(get_inspector(), "workflow:none")
+    assert found("workflow:ffffffffffff") == []
+
+
+def test_the_jobs_of_a_workflow_are_acted_on(broker):
+    two_flows(broker)
+
+    out = StringIO()
+    call_command("rtq_jobs", "requeue", "--query", "workflow:flow", stdout=out)
+
+    assert "2 dead letters were requeued." in out.getvalue()
+    assert broker.redis.execute_one(("ZCARD", broker.keys.of("default").dead)) == 0
+
+
+def test_all_waiting_jobs_of_a_workflow_are_cancelled_and_no_others(broker):
+    two_flows(broker)
+
+    call_command("rtq_jobs", "cancel", "--query", f"workflow:{OTHER}", "--no-input", stdout=StringIO())
+
+    (left,) = search_all(get_inspector(), Selection(states=["queued"]))
+    assert membership_of(left.id, "") is None
+
+
+def test_a_stored_filter_is_the_same_again(broker):
+    two_flows(broker)
+    query = read_query(get_inspector(), "queue:default workflow:flow")
+
+    assert query.filter.workflow_ids == (FLOW,)
+    assert Selection.read(query.stored()).filter == query.filter
+    assert Selection.read({**query.stored(), "filter": {"text": "a"}}).filter == JobFilter(text="a")
+
+
+def test_a_job_knows_its_workflow_and_what_blocks_it(broker):
+    members = two_flows(broker)
+
+    member = membership_of(members[2], "")
+
+    assert (member.workflow.id, member.step.number) == (FLOW, 0)
+    assert member.blocked_by == "2 of 3 jobs of step t are dead."
+    assert membership_of(queued_job(broker).id, "") is None
+    assert membership_of(members[0][:-6] + "00ffff", "") is None  # its number belongs to no step
+    assert membership_of(members[0].replace("789ab", "7fffb"), "") is None  # forgotten
+
+
+def test_a_step_that_has_not_started_says_what_it_waits_for(broker):
+    begun_flow(broker, {"size": 3, "next": "1"}, {"after": "0"})
+    assert reasons() == ["3 of 3 jobs of step t are not over"]
+    members = claim_members(broker)
+    end(broker, "bury", *members[:2])
+    assert reasons() == ["2 of 3 jobs of step t are dead"]
+    end(broker, "ack", members[2])
+    get_inspector().requeue("default", [member.id for member in members[:2]])
+    advance(broker, *members)
+    assert reasons() == ["2 of 3 jobs of step t are not over"]
+
+
+def test_steps_that_a_job_had_begun_to_add_are_passed_by(redis, broker):
+    """Their numbers are missing: those behind them keep theirs."""
+    begun_flow(broker, {"next": "3"}, {}, {"size": 0}, {"after": "0"})
+    redis.hset(broker.keys.of(QUEUE).workflow + FLOW.encode(), mapping={"state:1": "adding", "after:3": "2 0"})
+    progress = Workflow(FLOW).progress()
+
+    assert [step.number for step in progress.steps] == [0, 2, 3]
+    assert list(why_not_started(progress, progress.steps[2])) == ["1 of 1 job of step t is not over"]
+
+
+def reasons():
+    progress = Workflow(FLOW).progress()
+    assert list(why_not_started(progress, progress.steps[0])) == []
+    return list(why_not_started(progress, progress.steps[1]))
+
+
+def test_the_commands_say_it(broker):
+    members = two_flows(broker)
+    out = StringIO()
+
+    call_command("rtq_jobs", "show", members[0], stdout=out)
+    call_command("rtq_workflows", "show", FLOW, stdout=out)
+
+    text = out.getvalue()
+    assert f"Workflow:   {FLOW} flow, blocked. This is a job of step 0, t" in text
+    assert "Blocked:    2 of 3 jobs of step t are dead." in text
+    assert "Step 1 waits: 2 of 3 jobs of step t are dead." in text

@@ -1,0 +1,209 @@
+"""All that an overview shows, in two round trips."""
+
+import pytest
+
+from django_rtq.console.reading.jobs.job_page import LISTS
+from django_rtq.core.broker.redis import client
+from django_rtq.core.broker.server_info import read_server
+from django_rtq.exceptions import BrokerFull
+from tests.console.lua.test_list_running import NOTE
+from tests.support import sweeps
+from tests.support.jobs import (
+    QUEUE,
+    WORKER,
+    claimed_job,
+    dead_job,
+    finished_job,
+    names,
+    queued_job,
+    retrying_job,
+    scheduled_job,
+)
+from tests.support.single_steps import promote
+from tests.support.snapshots import snapshot
+
+
+@pytest.fixture
+def trips(monkeypatch):
+    """One entry for each time that commands are sent and answers awaited."""
+    taken = []
+
+    def count(connection, commands):
+        taken.append(len(commands))
+        return exchange(connection, commands)
+
+    exchange = client.exchange
+    monkeypatch.setattr(client, "exchange", count)
+    return taken
+
+
+@pytest.fixture
+def _one_of_each(redis, broker):
+    for seed in (finished_job, dead_job, retrying_job, scheduled_job):
+        seed(broker, seed.__name__)
+    claimed_job(broker, "claimed_job")
+    queued_job(broker, "queued_job")
+
+
+@pytest.mark.usefixtures("_one_of_each")
+def test_queues_workers_and_server_are_told(redis, broker, inspector):
+    broker.heartbeat([QUEUE], {WORKER: NOTE}, promote=True)
+    before = snapshot(redis)
+
+    front = inspector.overview.read()
+
+    (row,) = front.queues
+    assert (row.details.queued, row.details.running, row.details.dead) == (1, 1, 1)
+    assert (row.slots, row.utilisation, row.per_minute("succeeded"), row.per_minute("failed")) == (4, 0.0, 0.2, 0.4)
+    assert sum(row.series.of("succeeded")[-2:]) == 1  # a minute may have begun since
+    assert [(worker.name, worker.host, len(worker.running)) for worker in front.workers] == [(WORKER, "web1", 1)]
+    told = redis.info("server")
+    assert front.server.version == told.get("valkey_version", told["redis_version"])
+    assert front.unscheduled == []
+    assert 0 <= front.contact_seconds < 5
+    assert snapshot(redis) == before
+
+
+def test_a_queue_that_no_scheduler_looks_after_is_named(redis, broker, inspector):
+    broker.register_queues(["high", "low"])
+    promote(broker, "high")
+
+    assert inspector.overview.read().unscheduled == ["low"]
+
+
+@pytest.mark.parametrize("queues", [1, 20])
+def test_it_takes_two_round_trips_however_much_there_is(redis, broker, inspector, trips, queues):
+    for number in range(queues):
+        for _ in range(10):
+            queued_job(broker, queue=f"queue-{number}")
+    broker.heartbeat([QUEUE], {f"worker-{number}": NOTE for number in range(queues)}, promote=True)
+    trips.clear()
+
+    inspector.overview.read()
+    assert len(trips) == 2
+    inspector.overview.read(1440)
+    assert len(trips) == 5  # a long history is read first
+
+
+@pytest.mark.usefixtures("_one_of_each")
+@pytest.mark.parametrize("state", LISTS)
+def test_a_page_of_a_list_has_what_is_there_and_takes_one_round_trip(broker, inspector, trips, state):
+    trips.clear()
+
+    page = inspector.job_list.page(QUEUE, state)
+
+    found = {"queued": "queued_job", "running": "claimed_job"}.get(state, f"{state}_job")
+    assert names(job.id for job in page.jobs) == [found]
+    assert len(trips) == 1
+
+
+@pytest.mark.usefixtures("_one_of_each")
+def test_looking_takes_few_round_trips(inspector, trips):
+    for question, most in (
+        (inspector.workers, 2),
+        (lambda: inspector.queues.get(QUEUE), 1),
+        (lambda: inspector.clients.busiest(QUEUE), 1),
+        (inspector.tasks.all, 2),
+        (lambda: inspector.dead_letters.groups(QUEUE), 3),
+        (lambda: sweeps.count(inspector, "requeue", states=["dead"]), 2),
+    ):
+        trips.clear()
+        question()
+        assert len(trips) <= most
+
+
+@pytest.mark.parametrize("state", ["scheduled", "retrying", "dead", "finished"])
+@pytest.mark.parametrize("limit", [1, 2, 3, 5])
+def test_pages_go_on_where_the_last_one_ended_even_within_one_moment(redis, broker, inspector, state, limit):
+    key = getattr(broker.keys.of(QUEUE), "result_times" if state == "finished" else state)
+    ids = [f"job-{number}" for number in range(5)]
+    redis.zadd(key, dict.fromkeys(ids, 2_000_000_000_000))
+    stored, text = ("results", "1 2000000000000 {}") if state == "finished" else ("jobs", "0 3 1 0 \n{}")
+    redis.hset(getattr(broker.keys.of(QUEUE), stored), mapping=dict.fromkeys(ids, text))
+    found, cursor = [], None
+    while cursor != "":
+        page = inspector.job_list.page(QUEUE, state, cursor=cursor or "", limit=limit)
+        assert len(page.jobs) <= limit
+        found, cursor = found + [job.id for job in page.jobs], page.next_cursor
+
+    assert sorted(found) == ids
+    assert len(found) == 5
+
+
+def test_who_has_failed_is_not_among_the_scheduled(redis, broker, inspector):
+    keys = broker.keys.of(QUEUE)
+    ids = [f"job-{number:04}" for number in range(1200)]
+    redis.zadd(keys.scheduled, dict.fromkeys(ids, 2_000_000_000_000))
+    redis.zadd(keys.retrying, dict.fromkeys(ids[:1100], 2_000_000_000_000))
+    redis.hset(keys.jobs, mapping=dict.fromkeys(ids, "0 3 1 0 \n{}"))
+
+    page = inspector.job_list.page(QUEUE, "scheduled")
+
+    assert [job.id for job in page.jobs] == ids[1100:1150]
+
+
+@pytest.mark.parametrize(
+    ("info", "warnings"),
+    [
+        (b"aof_enabled:1\r\nmaxmemory_policy:noeviction\r\n", []),
+        (b"aof_enabled:0\r\nmaxmemory_policy:allkeys-lru\r\n", ["evicts", "volatile"]),
+        (b"used_memory:95\r\nmaxmemory:100\r\n", ["nearly_full"]),
+        (b"used_memory:100\r\nmaxmemory:100\r\n", ["full"]),
+        # a refused command has given its memory back
+        (b"used_memory:98\r\nmaxmemory:100\r\n", ["full"]),
+        (b"used_memory:91\r\nmaxmemory:100\r\nerrorstat_OOM:count=3\r\n", ["full"]),
+        (b"used_memory:89\r\nmaxmemory:100\r\nerrorstat_OOM:count=3\r\n", []),
+        (b"used_memory:101\r\nmaxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n", ["evicts", "nearly_full"]),
+        (b"used_memory:95\r\nmaxmemory:0\r\n", []),
+        (b"connected_clients:801\r\nmaxclients:1000\r\n", ["connections"]),
+        (b"connected_clients:800\r\nmaxclients:1000\r\n", []),
+        (
+            b"role:slave\r\naof_last_write_status:err\r\nrdb_last_bgsave_status:err\r\n",
+            ["log_failed", "snapshot_failed", "replica"],
+        ),
+    ],
+)
+def test_what_endangers_jobs_is_told(info, warnings):
+    assert read_server(info, 1).warnings == warnings
+
+
+def test_a_server_that_refuses_is_full_however_little_it_uses(redis, broker, inspector):
+    broker.register_queues(["default"])
+    redis.config_resetstat()
+    assert "full" not in inspector.overview.read().server.warnings
+    with redis.full_memory(), pytest.raises(BrokerFull):
+        queued_job(broker)
+
+    for _ in range(2):
+        assert "full" in inspector.overview.read().server.warnings
+
+
+def test_a_server_that_does_not_tell_is_no_trouble():
+    server = read_server(b"", 1)
+
+    assert (server.is_known, server.version, server.used_memory, server.warnings) == (False, "", None, [])
+
+
+def test_where_a_lost_worker_ran_is_known_for_as_long_as_it_is_listed(redis, broker, inspector):
+    broker.register_queues(["default"])
+    broker.sign_on(["default"], "web1:4711:0a1b2c3d")
+    broker.heartbeat(["default"], {"web1:4711:0a1b2c3d": {"host": "web1.lan", "pid": 4711}}, promote=False)
+    redis.zadd(broker.keys.of("default").workers, {"web1:4711:0a1b2c3d": 1})
+    assert [(each.host, each.pid, each.queues) for each in inspector.workers()] == [("web1.lan", 4711, ["default"])]
+
+    redis.delete(broker.keys.worker("web1:4711:0a1b2c3d"))
+
+    assert [(each.host, each.pid, each.queues) for each in inspector.workers()] == [("web1", 4711, ["default"])]
+
+
+def test_of_a_worker_that_is_no_more_little_is_kept_for_a_minute(redis, broker):
+    broker.register_queues(["default"])
+    for name in ("left", "crashed"):
+        broker.sign_on(["default"], name)
+        broker.heartbeat(["default"], {name: {"host": "web1"}}, promote=False)
+
+    broker.sign_off(["default"], "left")
+    broker.reclaim_child("default", "crashed", [])
+
+    assert sorted(redis.keys("rtq:worker*")) == [b"rtq:worker:crashed", b"rtq:worker:left"]
+    assert all(0 < redis.ttl(f"rtq:worker:{name}") <= 60 for name in ("crashed", "left"))

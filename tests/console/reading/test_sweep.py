@@ -1,0 +1,194 @@
+"""Something is done with many jobs: counted, and done in steps."""
+
+from dataclasses import replace
+
+import pytest
+
+from django_rtq import signals
+from django_rtq.console.reading import sweep as sweep_module
+from django_rtq.console.reading.jobs.walk import JobWalk
+from django_rtq.console.reading.selection import Selection
+from django_rtq.console.reading.sweep import Sweep
+from django_rtq.core.jobs.job import JobState
+from tests.support.commands import dead_letter
+from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job, scheduled_job
+from tests.support.sweeps import count, run, sweep
+
+LATER = 10**15
+
+
+def seeded(broker, state, number=5, **options):
+    if state == "running":
+        return claimed_jobs(broker, *(new_job(**options) for _ in range(number)))
+    seed = {"queued": queued_job, "scheduled": scheduled_job, "retrying": retrying_job}[state]
+    return [seed(broker, **options) for _ in range(number)]
+
+
+def later_job(broker, ms, **options):
+    """A queued job that was made then."""
+    job = new_job(**options)._replace(id=f"{ms:012x}7{'a' * 19}")
+    assert broker.enqueue(QUEUE, [job]) == ["ok"]
+    return job
+
+
+def done(inspector, state, action, limit=1000, until_ms=LATER, **wanted):
+    stored = sweep(action, states=[state], until_ms=until_ms, **wanted).stored()
+    return [job_id for step in inspector.sweeps.steps(Sweep.read(stored), limit=limit) for job_id in step.done]
+
+
+def states(inspector, jobs):
+    return {inspector.find(job.id).state for job in jobs}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 1000])
+@pytest.mark.parametrize("state", ["queued", "scheduled", "retrying"])
+def test_waiting_jobs_are_cancelled_step_by_step(redis, broker, inspector, state, limit):
+    kept = seeded(broker, state, 2, client="kept")
+    jobs = seeded(broker, state, client="x")
+
+    assert count(inspector, "cancel", states=[state], client="x").count == 5
+    assert sorted(done(inspector, state, "cancel", limit, client="x")) == sorted(job.id for job in jobs)
+
+    assert states(inspector, jobs) == {JobState.CANCELLED}
+    assert states(inspector, kept) == {JobState(state)}
+    assert done(inspector, state, "cancel", limit, client="x") == []
+
+
+def test_jobs_that_are_made_later_are_left_out(redis, broker, inspector):
+    first = seeded(broker, "queued", 3)
+    redis_ms = count(inspector, "cancel", states=["queued"]).until_ms
+    later = [later_job(broker, redis_ms + 60_000)]
+
+    assert count(inspector, "cancel", states=["queued"], until_ms=redis_ms).count == 3
+    assert sorted(done(inspector, "queued", "cancel", until_ms=redis_ms)) == sorted(job.id for job in first)
+    assert states(inspector, later) == {JobState.QUEUED}
+
+
+def test_what_is_done_is_signalled(redis, broker, inspector):
+    cancelled, promoted = [], []
+
+    def hear_cancelled(job_id, **_):
+        cancelled.append(job_id)
+
+    def hear_promoted(job_ids, **_):
+        promoted.extend(job_ids)
+
+    signals.job_cancelled.connect(hear_cancelled)
+    signals.job_promoted.connect(hear_promoted)
+    jobs = sorted(job.id for job in seeded(broker, "scheduled", 2))
+
+    done(inspector, "scheduled", "run_now")
+    done(inspector, "queued", "cancel")
+
+    assert sorted(cancelled) == sorted(promoted) == jobs
+
+
+@pytest.mark.parametrize("state", ["queued", "retrying", "dead"])
+def test_a_text_is_compared_with_the_records(broker, inspector, state):
+    verb = "discard" if state == "dead" else "cancel"
+    seed = {"queued": queued_job, "retrying": retrying_job, "dead": dead_job}[state]
+    jobs = [seed(broker, body=f'{{"task":"ship","kwargs":{{"order":"{name}"}}}}') for name in ("one", "two", "one")]
+    meant = [jobs[0].id, jobs[2].id]
+
+    assert count(inspector, verb, states=[state], text="one").count == 2
+    assert sorted(done(inspector, state, verb, text="one")) == sorted(meant)
+
+
+def test_hidden_values_are_not_found(broker, inspector):
+    queued_job(broker, body='{"task":"ship","kwargs":{"token":"abc"}}')
+    wanted = sweep("cancel", text="abc")
+
+    def hide(job):
+        return replace(job, kwargs={})
+
+    assert inspector.sweeps.count(wanted, shown=hide).count == inspector.sweeps.run(wanted, shown=hide).count == 0
+    assert inspector.sweeps.count(wanted).count == 1
+
+
+@pytest.mark.parametrize("state", ["queued", "scheduled", "retrying", "running"])
+def test_all_jobs_of_a_state_are_counted_without_a_look_at_them(redis, broker, inspector, state, monkeypatch):
+    seeded(broker, state, 3)
+    monkeypatch.setattr(JobWalk, "count", None)
+
+    counted = count(inspector, "cancel", states=[state])
+
+    assert (counted.count, counted.is_complete) == (3, True)
+
+
+def test_of_very_many_jobs_the_first_ones_are_counted(redis, broker, inspector, monkeypatch):
+    seeded(broker, "queued", 4, client="x")
+    seeded(broker, "queued", 4, client="y")
+    monkeypatch.setattr(sweep_module, "MOST_COUNTED", 3)
+    monkeypatch.setattr(sweep_module, "STEP", 3)
+
+    filtered = count(inspector, "cancel", states=["queued"], task="send_mail")
+    assert (filtered.searched, filtered.total, filtered.is_complete, filtered.cut) == (3, 8, False, {QUEUE})
+
+    left = count(inspector, "cancel", states=["queued"], until_ms=LATER)
+    assert (left.count, left.is_complete) == (8, True)
+
+
+# -- several queues and states
+
+
+@pytest.fixture
+def everywhere(broker, inspector):
+    """Jobs in each state of two queues; by verb, the ids of those that it is about."""
+    dead = [dead_letter(broker, queue=queue) for queue in "aaabbb"]
+    delayed = [scheduled_job(broker, queue=queue).id for queue in "aabb"]
+    waiting = [*delayed, *(queued_job(broker, queue=queue).id for queue in "aabb")]
+    return {"cancel": waiting, "run_now": delayed, "requeue": dead, "discard": dead, "purge": waiting}
+
+
+def finish(inspector, wanted, limit):
+    """Returns the ids, how many were purged, and the queues that were left after each step."""
+    steps = list(inspector.sweeps.steps(wanted, limit=limit))
+    return (
+        [job_id for step in steps for job_id in step.done],
+        sum(step.purged for step in steps),
+        [step.queues_left for step in steps],
+    )
+
+
+@pytest.mark.parametrize("limit", [1, 3, 1000])
+@pytest.mark.parametrize(
+    ("verb", "more"),
+    [
+        ("cancel", {}),
+        ("cancel", {"client": ""}),
+        ("run_now", {}),
+        ("requeue", {}),
+        ("discard", {}),
+        ("purge", {}),
+    ],
+)
+def test_each_action_goes_on_from_queue_to_queue(inspector, everywhere, verb, more, limit):
+    wanted = sweep(verb, queues=("a", "b"), **more)
+    counted = inspector.sweeps.count(wanted)
+
+    ids, purged, left = finish(inspector, wanted, limit)
+
+    assert counted.by_queue == {"a": len(everywhere[verb]) // 2, "b": len(everywhere[verb]) // 2}
+    assert len(ids) + purged == counted.count
+    assert sorted(ids) == ([] if verb == "purge" else sorted(everywhere[verb]))
+    assert [len(queues) for queues in left] == sorted((len(queues) for queues in left), reverse=True)
+    assert left[-1] == ()
+    assert finish(inspector, wanted, limit)[:2] == ([], 0)
+
+
+def test_without_a_moment_it_is_about_the_jobs_of_now(broker, inspector):
+    queued_job(broker)
+    now_ms = count(inspector, "cancel").until_ms
+    later = later_job(broker, now_ms + 60_000)
+
+    assert run(inspector, "cancel", states=["queued"], until_ms=None).count == 1
+    assert states(inspector, [later]) == {JobState.QUEUED}
+
+
+def test_ids_are_looked_for_in_each_queue(inspector, everywhere):
+    selection = Selection(queues=["a", "b"], ids=[*everywhere["requeue"], "unknown"])
+
+    results = list(inspector.sweeps.steps(Sweep(verb="requeue", selection=selection)))
+
+    assert [len(result.done) for result in results] == [3, 3]
+    assert results[-1].answers["unknown"] == "left"

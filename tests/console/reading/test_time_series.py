@@ -1,0 +1,90 @@
+"""A process keeps what is over, and asks for the last steps only. What is shown is the same."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from django_rtq.console.reading.metrics.time_series import TimeSeriesReader
+from django_rtq.console.reading.readers import Inspector
+from tests.console.lua.test_time_series import set_counters
+from tests.support.jobs import QUEUE, queued_job
+from tests.support.server_clock import minute_with_time_left
+
+MINUTES = 60
+
+
+@pytest.fixture
+def minute(redis):
+    """The present one, of which some time is left."""
+    return minute_with_time_left(redis)
+
+
+@pytest.fixture
+def asked(broker, monkeypatch):
+    """For how many minutes each question is."""
+    found, ask = [], TimeSeriesReader.command
+
+    def noted(self, *args):
+        command = ask(self, *args)
+        found.append(command[-4])
+        return command
+
+    monkeypatch.setattr(TimeSeriesReader, "command", noted)
+    return found
+
+
+def series(inspector, step=1, minutes=MINUTES):
+    """That of the only queue, as the overview gets it."""
+    (row,) = inspector.overview.read(minutes, step=step).queues
+    return row.series
+
+
+@pytest.mark.parametrize("step", [1, 15])
+def test_the_second_question_is_short_and_its_answer_the_same(redis, broker, inspector, minute, asked, step):
+    queued_job(broker)
+    for ago in range(MINUTES + 5):
+        set_counters(redis, broker, minute - ago, succeeded=ago, run_ms=7)
+    first = series(inspector, step)
+    set_counters(redis, broker, minute, succeeded=100, failed=3)
+
+    second = series(inspector, step)
+
+    assert asked == [MINUTES, 2 * step]
+    assert second == series(Inspector(broker), step)
+    assert second != first
+
+
+def test_hours_later_nothing_is_missing(redis, broker, inspector, minute, asked):
+    queued_job(broker)
+    for ago in range(3 * MINUTES):
+        set_counters(redis, broker, minute - ago, succeeded=ago)
+    expected = series(inspector)
+    for past in (1, 7, MINUTES - 1, MINUTES, 5 * MINUTES):
+        inspector.overview.series._cache[(QUEUE, MINUTES, 1)] = replace(
+            expected,
+            begins_at=expected.begins_at - timedelta(minutes=past),
+            counts={"enqueued": expected.of("enqueued"), "succeeded": list(range(MINUTES - 1 + past, past - 1, -1))},
+        )
+        assert series(inspector).of("succeeded") == expected.of("succeeded")
+    assert asked[1:] == [3, 9, MINUTES, MINUTES, MINUTES]
+
+
+def test_a_clock_that_was_put_back_is_believed(redis, broker, inspector, minute):
+    queued_job(broker)
+    set_counters(redis, broker, minute - 3, succeeded=3)
+    expected = series(inspector)
+    history = inspector.overview.series
+    history._cache[(QUEUE, MINUTES, 1)] = replace(expected, begins_at=expected.begins_at + timedelta(hours=3))
+
+    assert series(inspector) == expected
+
+
+def test_what_another_redis_did_is_not_shown(redis, broker, inspector, minute):
+    queued_job(broker)
+    set_counters(redis, broker, minute - 9, succeeded=3)
+    set_counters(redis, broker, minute, succeeded=3)
+    assert series(inspector).total("succeeded") == 6
+    redis.delete(*(broker.keys.of(QUEUE).stats_of(minute - ago) for ago in range(-1, 10)))
+
+    assert series(inspector).total("succeeded") == 0
