@@ -6,6 +6,7 @@ EXTENSIONS: list[Extension] = [
     Extension(  # databases
         check_tables="django_rtq.databases.checks.check_tables",
         exactly_once="django_rtq.databases.exactly_once.ExactlyOnce",
+        internal_task="django_rtq.databases.committed_jobs.delete_committed_jobs",
         outbox="django_rtq.databases.outbox_calls.OUTBOX",
         relay="django_rtq.databases.relay.OutboxRelay",
         schedules="django_rtq.databases.schedule_rows.deletions_of_rows",
@@ -52,6 +53,7 @@ EXTENSIONS: list[Extension] = [
         check_incidents="django_rtq.console.incident_options.check_incidents",
         incident_watcher="django_rtq.console.incidents.watcher.IncidentWatcher",
         inspector="django_rtq.console.reading.readers.get_inspector",
+        internal_task="django_rtq.console.internal_tasks.run_bulk_action",
         job_logs="django_rtq.console.job_logs.collect_logs",
         waiting_reason="django_rtq.console.reading.jobs.waiting_reason.find_waiting",
     ),

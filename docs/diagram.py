@@ -13,7 +13,7 @@ PACKAGE = ROOT / "django_rtq"
 PICTURE = ROOT / "docs/images/packages.svg"
 # Django or the docs look for these by their places: they lead to what does the work, or are the root.
 DOORS = {
-    *("admin", "apps", "broker", "extensions", "internal_tasks", "management", "middleware", "migrations", "models"),
+    *("admin", "apps", "broker", "extensions", "management", "middleware", "migrations", "models"),
     *("exceptions", "pytest_plugin", "signals", "templatetags"),
 }
 

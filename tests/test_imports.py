@@ -97,7 +97,7 @@ PEOPLE = (
 )
 EXTRAS = (
     *("django_rtq.monitoring", "django_rtq.mail", "django_rtq.compat", "django_rtq.backend", "django_rtq.testing"),
-    *("django_rtq.internal_tasks", "django_rtq.templatetags", "django_rtq.pytest_plugin"),
+    *("django_rtq.templatetags", "django_rtq.pytest_plugin"),
 )
 OTHERS = ("prometheus_client", "sentry_sdk", "celery", "smtplib", "django.contrib.admin")
 
@@ -194,7 +194,7 @@ def test_a_handle_imports_what_is_told_of_one_job(redis, redis_server):
 def test_a_worker_imports_what_runs_jobs(redis, redis_server):
     modules = imported(WORKER, redis_server.url)
 
-    assert of_packages(modules, *EXTRAS, *OTHERS) == ["django_rtq.internal_tasks"]
+    assert of_packages(modules, *EXTRAS, *OTHERS) == []
     assert of_packages(modules, *PEOPLE) == []
     assert len(ours(modules)) <= 134
 

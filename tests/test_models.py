@@ -6,8 +6,8 @@ from django.db import transaction
 from django.test import override_settings
 
 from django_rtq import every, task
+from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.core.tasks import registry
-from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule, sync_schedules
 from tests.support.jobs import QUEUE
 from tests.support.redis_server import UNREACHABLE

@@ -37,6 +37,7 @@ class Extension:
     incident_watcher: str = ""  # (Broker) -> Loop: of a scheduler, if a receiver is connected
     import_cure: str = ""  # (name) -> what to import from django_rtq instead of it; "": it is not known
     inspector: str = ""  # (place) -> Inspector: finds and requeues jobs
+    internal_task: str = ""  # a Task of internal_task() in core/tasks/decorator.py
     job_logs: str = ""  # (Config, send) -> JobLogs of core/worker/process/session.py
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
     member_cancelled: str = ""  # (Broker, queue, id) -> None: a job of a workflow was cancelled

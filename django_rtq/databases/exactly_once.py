@@ -1,7 +1,7 @@
 """Tasks with exactly_once: what the function writes is committed together with a row of the job's id.
 
 Why a row, and not a key in Redis: D77. The row has the result, too. A second run of the job finds it, returns that
-result, and does not call the function. internal_tasks.py deletes old rows.
+result, and does not call the function. committed_jobs.py deletes old rows.
 
 Steps of jobs have rows of their own: see commit_once().
 """

@@ -18,8 +18,8 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.scheduler.registry import declared_schedules, schedules_in
 from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks.registry import declared_queues
+from django_rtq.databases.committed_jobs import delete_committed_jobs
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.internal_tasks import delete_committed_jobs
 from django_rtq.models import CommittedJob, Schedule, sync_schedules
 from django_rtq.testing import captured, drain, eager, private_redis
 from tests.app import django_tasks as tasks

@@ -14,10 +14,12 @@ from django.utils import timezone
 
 from django_rtq import JobState, task, workflow
 from django_rtq.core.conf.config import Config
+from django_rtq.core.extension import parts
 from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.tasks import registry
+from django_rtq.databases.committed_jobs import delete_committed_jobs
 from django_rtq.exceptions import Bury, InvalidTask
-from django_rtq.internal_tasks import delete_committed_jobs
+from django_rtq.extensions import EXTENSIONS
 from django_rtq.models import CommittedJob
 from django_rtq.testing import drain, eager
 from tests.app import journal, once_tasks
@@ -518,7 +520,7 @@ def test_the_row_of_a_job_in_another_queue_is_kept(broker, database):
 
 
 def test_rows_are_deleted_step_by_step(broker, database, monkeypatch):
-    monkeypatch.setattr("django_rtq.console.internal_tasks.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("django_rtq.databases.committed_jobs.ROWS_AT_ONCE", 2)
     for number in range(5):
         commit(f"old-{number}", days=9)
     stored = once_tasks.effect.delay("a")
@@ -536,6 +538,17 @@ def test_a_schedule_deletes_them_in_the_queue_of_each_task(own_tasks):
     assert (entry.task.name, entry.task.queue) == ("django_rtq.internal_tasks.delete_committed_jobs", "a")
     assert (entry.schedule.every_ms, entry.schedule.args) == (3_600_000, ["default"])
     assert entry.schedule.overlap == "skip"
+
+
+def test_the_schedule_needs_no_other_app(own_tasks, monkeypatch):
+    brought = [extension for extension in EXTENSIONS if extension.exactly_once]
+    monkeypatch.setattr("django_rtq.extensions.EXTENSIONS", brought)
+    parts.cache_clear()
+    task(exactly_once=True, queue_name="a")(pay)
+
+    (entry,) = declared_schedules(Config())
+    assert entry.task.name == "django_rtq.internal_tasks.delete_committed_jobs"
+    parts.cache_clear()
 
 
 def lambda_free():

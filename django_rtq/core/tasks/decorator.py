@@ -79,3 +79,11 @@ def _described(names: Set[str]) -> str:
 
 TaskDecorator.__doc__ = f"{inspect.getdoc(TaskDecorator)}\n\n{_described(TASK_NAMES)}"
 task = TaskDecorator({})
+
+
+def internal_task(func: Callable[P, R]) -> Task[P, R]:
+    """Make a function a task of this package. Its jobs run before all others of their queue."""
+    name = f"{registry.INTERNAL}.{func.__name__}"
+    declared = Task(func=func, name=name, priority=100, on_commit=False, internal=True)
+    registry.register(declared)
+    return declared

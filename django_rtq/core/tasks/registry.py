@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_rtq.core.broker.task_backends import is_in, place_of, queues_in, shard_of
 from django_rtq.core.conf.config import get_config, task_modules
+from django_rtq.core.extension import parts
 from django_rtq.core.jobs.aliases import ALIASES
 from django_rtq.core.tasks.declaration import is_in_installed_app, note_declared
 from django_rtq.core.validation import did_you_mean
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _tasks: dict[str, Task[Any, Any]] = {}
 #: Tasks whose functions get many calls, by name and other names: how many.
 batch_tasks: dict[str, int] = {}
-_OURS = "django_rtq.internal_tasks"  # imported when a job of it comes
+INTERNAL = "django_rtq.internal_tasks"  # what the names of our own tasks begin with: found when a job of one comes
 _broken: dict[str, str] = {}  # module that could not be imported for a task -> its error
 _adopters: list[Callable[[Any], None]] = []
 
@@ -87,9 +88,10 @@ def add_adopter(adopter: Callable[[Any], None]) -> None:
 def _find(name: str) -> Task[Any, Any] | None:
     """Import the module of a task, if it belongs to an installed app: so apps may declare tasks in any module."""
     module, _, attribute = name.rpartition(".")
-    if module == _OURS and (task := vars(import_module(_OURS)).get(attribute)) and hasattr(task, "internal"):
-        register(task)
-        return _tasks[name]
+    if module == INTERNAL:
+        for task in parts("internal_task"):
+            register(task)
+        return find_task(name)
     if not is_in_installed_app(module):
         return None
     try:

@@ -10,10 +10,10 @@ from django.contrib.admin.models import LogEntry
 
 from django_rtq.console.admin.action_log import ids_text
 from django_rtq.console.admin.pages import bulk as bulk_pages
+from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep, Sweeper
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.internal_tasks import run_bulk_action
 from tests.console.admin.conftest import body, logged, text
 from tests.console.commands.test_rtq_jobs_dead_letters import break_after
 from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, settlement

@@ -9,8 +9,8 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from django_rtq.console import permissions
+from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.console.redaction import HIDDEN
-from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import CommittedJob
 from tests.app import once_tasks
 from tests.console.admin.conftest import MAIL, body, logged, text

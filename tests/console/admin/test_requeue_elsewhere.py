@@ -6,7 +6,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq.console.admin.pages import bulk as bulk_pages
-from django_rtq.internal_tasks import run_bulk_action
+from django_rtq.console.internal_tasks import run_bulk_action
 from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_dead_letters import hidden_fields, said
 from tests.support.jobs import QUEUE, dead_job, queued_job

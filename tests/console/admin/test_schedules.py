@@ -12,6 +12,7 @@ from django.test import override_settings
 from django.urls import reverse
 
 from django_rtq import cron, every, task
+from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.console.reading.task_pauses import TaskPause
 from django_rtq.console.redaction import HIDDEN
 from django_rtq.console.schedule_status import ScheduleStatus
@@ -19,7 +20,6 @@ from django_rtq.console.subjects.schedules import why_not
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
-from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule
 from tests.console.incidents.overviews import NOW, overview, row, worker
 from tests.support.claims import take, take_all

@@ -1,9 +1,9 @@
 """Actions on all jobs of a client that a request does not finish."""
 
 from django_rtq.console.admin.pages import bulk as bulk_pages
+from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.core.jobs.job import JobState
-from django_rtq.internal_tasks import run_bulk_action
 from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_clients import LIST, confirm_form
 from tests.console.admin.test_dead_letters import BULK, said

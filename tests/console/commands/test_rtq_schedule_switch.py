@@ -5,8 +5,8 @@ from django.db import DatabaseError
 from django.test import override_settings
 
 from django_rtq import every, task
+from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.core.tasks import registry
-from django_rtq.internal_tasks import run_bulk_action
 from django_rtq.models import Schedule, copy_schedules
 from tests.support.claims import take, take_all
 from tests.support.commands import run

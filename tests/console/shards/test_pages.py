@@ -6,13 +6,13 @@ import threading
 import pytest
 
 from django_rtq.console.incidents.watcher import IncidentWatcher
+from django_rtq.console.internal_tasks import enqueue_rest
 from django_rtq.console.reading.readers import get_inspector
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep
 from django_rtq.core.broker.brokers import close_brokers, get_broker, open_broker, substitute_broker
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.jobs.job import shard_in
-from django_rtq.internal_tasks import enqueue_rest
 from django_rtq.signals import incident_closed, incident_opened
 from django_rtq.testing import drain
 from tests.app import tasks

@@ -61,7 +61,7 @@ def test_it_is_not_said_when_it_is_meant(warnings, rule):
 
 def test_our_own_jobs_are_meant(warnings):
     with transaction.atomic():
-        pytest.importorskip("django_rtq.internal_tasks").run_bulk_action.delay({})
+        pytest.importorskip("django_rtq.console.internal_tasks").run_bulk_action.delay({})
     assert warnings() == []
 
 
