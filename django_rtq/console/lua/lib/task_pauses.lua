@@ -1,12 +1,9 @@
 -- task_pauses: tasks whose jobs wait. `paused` has for each "task:<name>": "<number> <since when, ms> <who>"; after the pause
 -- only "<number>", until the jobs that it held are back in their lanes, see held_jobs.
 -- created when first called
+-- uses: prelude
 
 local SPAN, FIRST_PAUSE, LAST_PAUSE = 1e13, 100, 199 -- scores of a pause: see held_jobs; numbers of pauses
-
-local function task_of(record)
-  return string.match(record or "", '^[^\n]*\n{"task":"([^"\\]*)"')
-end
 
 -- The entry of the task of a job, if it is paused; else "".
 local function pause_of(q, record)

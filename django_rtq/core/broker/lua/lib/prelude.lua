@@ -34,6 +34,11 @@ local function read_header(record)
   return band or "0", client or "", tonumber(max_crashes or 0)
 end
 
+-- The name of the task of a job, as records have it in front.
+local function task_of(record)
+  return string.match(record or "", '^[^\n]*\n{"task":"([^"\\]*)"')
+end
+
 -- The key of the list of queues, and the name of the queue that a key belongs to. In a Cluster names differ: see keys.py.
 local function queue_of(key)
   local prefix, queue = string.match(key, "^{([^:}]*):([^}]*)}:")
