@@ -15,19 +15,17 @@ its connection class. Not to be relied on: time-outs, memory limits, lost connec
 """
 
 import asyncio
-from datetime import timedelta
 
 import pytest
 from django.test import override_settings
 
 from django_rtq import JobState, task, workflow
-from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.workflows import workflow_store
 from tests.support.claims import take_all
-from tests.support.jobs import QUEUE, claim, let_fall_due, settle
-from tests.support.single_steps import promote, renew, repair_lanes, trim
+from tests.support.jobs import QUEUE, claim, settle
+from tests.support.single_steps import renew, repair_lanes, trim
 
 WITHOUT = "without fakeredis and lupa nobody knows whether quick tests of projects work: pip install 'fakeredis[lua]'"
 fakeredis = pytest.importorskip("fakeredis", reason=WITHOUT)
@@ -87,28 +85,6 @@ def test_calls_leave_jobs_in_turns_of_clients(broker):
         ("b", ["b", 3], {}),
         ("a", ["a", 2], {}),
     ]
-
-
-def test_a_handle_knows_a_whole_life(broker):
-    handle = note.using(run_after=timedelta(hours=1)).delay("a")
-    seen = [handle.state]
-    let_fall_due(broker, handle)
-    promote(broker, QUEUE)
-    for verb in ("retry", "bury", "ack"):
-        seen.append(handle.state)
-        claim(broker)
-        seen.append(handle.state)
-        settle(broker, verb, handle, worker="w2", outcome='{"seconds": 0.5, "result": 3}')
-        if verb == "retry":
-            seen.append(handle.state)
-            let_fall_due(broker, handle)
-            promote(broker, QUEUE)
-        if verb == "bury":
-            seen.append(handle.state)
-            get_inspector().requeue(QUEUE, [handle.id])
-
-    assert ",".join(seen) == "scheduled,queued,running,retrying,queued,running,dead,queued,running"
-    assert (handle.state, handle.result) == (JobState.SUCCEEDED, 3)
 
 
 def test_what_keeps_a_queue_alive_runs_too(broker):

@@ -69,17 +69,6 @@ def refuse_with(monkeypatch, error):
     monkeypatch.setattr(LocmemBackend, "send_messages", send_messages)
 
 
-def test_a_message_is_sent_by_a_worker():
-    with private_redis():
-        assert mail.send_mail("Hello", "Text", "shop@example.org", ["ada@example.org"], html_message="<p>Text</p>") == 1
-        assert mail.outbox == []
-        drain()
-
-    (message,) = mail.outbox
-    assert (message.subject, message.body, message.to) == ("Hello", "Text", ["ada@example.org"])
-    assert message.alternatives[0][:2] == ("<p>Text</p>", "text/html")
-
-
 def test_everything_in_a_message_arrives():
     message = full_message()
     with private_redis():

@@ -2,7 +2,6 @@
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.test import override_settings
 
 from django_rtq import every, task
@@ -86,13 +85,6 @@ def test_what_makes_no_sense_is_refused_at_its_field(options, field, problem):
 
 
 @pytest.mark.django_db
-def test_a_name_is_taken_once(rtq_settings):
-    row().save()
-    with pytest.raises(ValidationError, match="already exists"):
-        row().save()
-
-
-@pytest.mark.django_db
 def test_what_was_left_empty_is_none_of_it(rtq_settings):
     made = row(args=[1], kwargs=None)
     made.save()
@@ -125,15 +117,6 @@ def test_what_is_saved_is_in_the_plan_when_it_is_committed(broker, committed):
     (found,) = broker.schedules.read().rows.values()
     assert (found["task"], found["args"], found["cron"], found["tz"]) == (TASK, [7], "0 5 * * *", "Europe/Berlin")
     assert (found["queue"], found["client"], found["enabled"]) == ("low", "acme", True)
-
-
-@pytest.mark.django_db
-def test_what_is_rolled_back_is_not(broker, committed):
-    with committed(), transaction.atomic():
-        row().save()
-        transaction.set_rollback(True)
-
-    assert broker.schedules.read().rows == {}
 
 
 @pytest.mark.django_db

@@ -60,14 +60,6 @@ def test_what_calls_tell_of_their_jobs():
     assert [run.result["args"] for run in runs] == [[1], [2]]
 
 
-def test_each_job_has_its_result():
-    handles = [tasks.double.delay(number) for number in (1, 2, 3)]
-
-    drain()
-
-    assert [handle.result for handle in handles] == [2, 4, 6]
-
-
 def test_eager_calls_with_one_job_at_once(batches):
     with eager() as runs:
         handle = tasks.double.delay(4)

@@ -129,14 +129,6 @@ def test_jobs_of_a_paused_task_are_not_drained(ran):
     assert [run.id for run in drain()] == [handle.id]
 
 
-@with_redis
-def test_cancelled_and_expired_jobs_do_not_run(ran):
-    send_mail.delay("a").cancel()
-    expired = send_mail.using(expires=datetime.now(timezone.utc) - timedelta(seconds=1)).delay("b")
-    assert [run.state for run in drain()] == [JobState.EXPIRED]
-    assert (expired.state, ran) == (JobState.EXPIRED, [])
-
-
 # -- time
 
 
@@ -228,19 +220,6 @@ def flaky_at_once():
 def flaky_soon():
     if current_job().attempt == 1:
         raise ConnectionError
-
-
-@with_redis
-def test_a_job_that_is_to_run_once_more_does_so(ran):
-    reruns.delay("a")
-    assert [run.state for run in drain()] == [JobState.SUCCEEDED] * 2
-
-
-@task(unique=True, unique_on_conflict="rerun")
-def reruns(name):
-    tasks.ran.append(name)
-    if len(tasks.ran) == 1:
-        assert reruns.delay(name).duplicate
 
 
 @with_redis

@@ -163,10 +163,6 @@ async def aslow(seconds):
 # -- coroutines
 
 
-def test_coroutine_functions_run_from_sync_code(runs):
-    assert fetch.delay("x").result == "x!"
-
-
 def test_both_kinds_run_from_an_event_loop(runs, ran):
     async def call():
         job = await fetch.adelay("x")

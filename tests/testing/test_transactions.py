@@ -3,7 +3,7 @@
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import transaction
 from django.test import TestCase, TransactionTestCase, override_settings
 
 from django_rtq import task
@@ -43,31 +43,6 @@ class TestInATestCase(TestCase):
             with self.captureOnCommitCallbacks(execute=True), transaction.atomic():
                 django_tasks.add.enqueue(3)
             assert [job.args for job in jobs] == [[1], [3]]
-
-    def test_jobs_of_earlier_callbacks_are_not_sent_again(self):
-        with captured() as jobs:
-            with self.captureOnCommitCallbacks(execute=True):
-                note.delay_on_commit("a")
-            with self.captureOnCommitCallbacks(execute=True):
-                note.delay_on_commit("b")
-            assert [job.args for job in jobs] == [["a"], ["b"]]
-
-    def test_a_callback_that_a_test_takes_and_runs_sends_its_own_job(self):
-        with captured() as jobs:
-            note.delay_on_commit("a")
-            note.delay_on_commit("b")
-            _, callback, _ = connection.run_on_commit.pop(0)
-            callback()
-            assert [job.args for job in jobs] == [["a"]]
-
-    def test_jobs_of_a_rolled_back_savepoint_are_gone(self):
-        with captured() as jobs, self.captureOnCommitCallbacks(execute=True):
-            note.delay_on_commit("a")
-            with transaction.atomic():
-                note.delay_on_commit("b")
-                transaction.set_rollback(True)
-            note.delay_on_commit("c")
-        assert [job.args for job in jobs] == [["a"], ["c"]]
 
     def test_eager_runs_jobs_when_callbacks_run(self):
         with eager() as runs:

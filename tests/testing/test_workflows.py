@@ -9,7 +9,7 @@ import pytest
 from django_rtq import Bury, JobHandle, RedisNotAllowed, WorkflowFailed, WorkflowState, task, workflow
 from django_rtq.console.reading.readers import get_inspector
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.testing import captured, drain, eager
+from django_rtq.testing import captured, eager
 from django_rtq.testing.private_redis import shared_fake_server
 from django_rtq.workflows.store import started_parts
 from tests.app import journal
@@ -195,12 +195,3 @@ def test_without_fakeredis_workflows_and_steps_say_what_to_install(monkeypatch):
     with captured(), pytest.raises(ConfigurationError, match=install.format("captured")):
         month_end()
     assert len(runs) == 2
-
-
-def test_drain_runs_it(redis, broker):
-    handle = month_end()
-
-    drain()
-
-    assert handle.state is WorkflowState.SUCCEEDED
-    assert list(handle.results("double")) == [2, 4, 6]

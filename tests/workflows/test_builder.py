@@ -89,16 +89,6 @@ def test_a_result_is_an_edge(redis, broker):
     assert len(live_jobs(redis)) == 2
 
 
-def test_a_key_is_used_by_one_at_a_time(redis, broker):
-    with workflow("flow", key="may") as first:
-        first.add(tasks.double, 1)
-    with workflow("flow", key="may") as second:
-        second.add(tasks.double, 2)
-
-    assert (second.handle.id, second.handle.duplicate) == (first.id, True)
-    assert len(live_jobs(redis)) == 1
-
-
 def test_it_can_be_made_by_a_coroutine(redis, broker):
     async def make():
         async with workflow("flow") as flow:

@@ -4,15 +4,12 @@ The scenes have the shape of reports about other queues: a member is killed, the
 while it makes the group, a member fails for good.
 """
 
-import os
-import signal
-
 from django_rtq import workflow
 from tests.app import tasks as app_tasks
 from tests.app import workflow_steps as tasks
 from tests.support.jobs import QUEUE, WORKER, settlement
 from tests.support.snapshots import live_jobs
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE
 from tests.support.workflows import claim_members
 
 FAST = {"LEASE_SECONDS": 1}
@@ -37,23 +34,6 @@ def test_a_member_that_is_killed_runs_again_and_the_callback_comes_once(rtq_work
 
     assert journal.starts("report callback") == 1
     assert [journal.ends(f"double {number}") for number in range(50)] == [1] * 50
-
-
-def test_a_worker_that_is_killed_leaves_all_to_the_next_one(rtq_worker, redis, journal):
-    handle = group(20, app_tasks.gate, "gate")
-    first = rtq_worker("--processes", 2, **FAST)
-    wait_until(lambda: len(journal.entries("start")) >= 2)
-    children = first.children
-    first.kill()
-    for child in children:
-        os.kill(child, signal.SIGKILL)
-    journal.open("gate")
-    rtq_worker(**FAST)
-
-    handle.get(PATIENCE)
-
-    assert journal.starts("report callback") == 1
-    assert handle.progress().done == 21
 
 
 def test_what_follows_and_nobody_has_enqueued_is_found_by_a_heartbeat(rtq_worker, redis, broker, journal):

@@ -10,7 +10,7 @@ from django_rtq import WorkflowState, task, workflow
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.testing import drain
 from tests.app import workflow_steps as tasks
-from tests.support.jobs import QUEUE, claim
+from tests.support.jobs import QUEUE
 from tests.support.server_clock import server_ms
 
 pytestmark = pytest.mark.usefixtures("redis", "broker", "journal")
@@ -27,16 +27,6 @@ def with_rtq(**options):
     with override_settings(RTQ={**settings.RTQ, **options}):
         yield
         get_broker().close()
-
-
-def test_many_jobs_of_one_client_move_another_one_by_one_start():
-    with workflow("fan-out", client="large") as flow:
-        flow.map(noted, range(600))
-    noted.using(client="small").delay("small")
-
-    runs = drain()
-
-    assert [run.args for run in runs].index(["small"]) <= 1
 
 
 @pytest.mark.parametrize("options", [{"RESULT_TTL": 0}, {"MAX_RESULTS": 1}, {}], ids=str)
@@ -65,14 +55,6 @@ def test_a_result_that_is_too_large_for_a_step_makes_a_dead_job_that_names_the_s
 
         assert flow.handle.state is state
         assert ("MAX_STEP_RESULT_BYTES" in str(run.error)) is is_taken
-
-
-def test_running_jobs_of_a_workflow_count_for_limits(broker, inspector):
-    inspector.limits.set_queue(QUEUE, max_running=2)
-    with workflow("limited") as flow:
-        flow.map(noted, range(5))
-
-    assert len(claim(broker, 5)) == 2
 
 
 def test_a_step_whose_task_nobody_knows_waits_and_loses_nothing(redis, broker):

@@ -67,17 +67,6 @@ def test_callback_comes_after_a_group_in_a_chain_in_a_group(journal):
     assert journal.starts("report end") == 1
 
 
-def test_results_of_a_group_reach_each_chain_of_the_next_one():
-    with workflow("chains") as flow:
-        group = flow.map(tasks.double, [1, 2])
-        for name in "ab":
-            flow.add(tasks.report, name, flow.add(tasks.double, flow.add(total, group.results).result).result)
-
-    runs = drain()
-
-    assert sorted(run.result for run in runs if run.task == tasks.report.name) == ["a: 12", "b: 12"]
-
-
 def test_a_failure_in_a_nested_chain_is_said_and_nobody_polls_for_it(redis, journal):
     calls.clear()
     with workflow("nested") as flow:

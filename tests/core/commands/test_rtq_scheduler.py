@@ -111,17 +111,6 @@ def test_it_starts_periodic_jobs_and_ends_at_ctrl_c(redis, rtq_scheduler):
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [(["--queues", " , "], "--queues is empty: name at least one queue."), (["--queues", "a b"], "a b")],
-)
-def test_queues_that_make_no_sense(broker, arguments, problem):
-    ran = run("rtq_scheduler", *arguments)
-
-    assert ran.code == 64
-    assert problem in ran.error
-
-
 def test_settings_that_make_no_sense(monkeypatch):
     def complain(*args, **options):
         raise ConfigurationError("nothing is right")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from django_rtq.core.jobs import job as job_module
 from django_rtq.core.jobs.job import Job, JobState, moment, new_job_id
-from django_rtq.core.jobs.record import Header, read_record
+from django_rtq.core.jobs.record import read_record
 from django_rtq.exceptions import PayloadError, Retry
 
 # -- ids
@@ -200,20 +200,6 @@ def test_a_record_that_nobody_wrote_is_refused(record):
 def test_whatever_a_record_is_it_is_read_or_refused(record):
     with contextlib.suppress(PayloadError, ValueError):
         read_record("j1", "q", b"0 3 5 0 \n" + record)
-
-
-@given(
-    st.integers(-100, 100),
-    st.integers(0, 10**6),
-    st.integers(1, 10**14),
-    st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" ")),
-)
-def test_a_header_is_read_back(priority, max_crashes, ready_ms, client):
-    line = f"{priority} {max_crashes} {ready_ms} 0 {client}".encode()
-
-    assert Header.read(line) == Header(
-        priority=priority, max_crashes=max_crashes, ready_ms=ready_ms, expires_ms=0, client=client
-    )
 
 
 # -- words

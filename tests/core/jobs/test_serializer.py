@@ -127,12 +127,6 @@ def test_an_aware_datetime_keeps_its_moment_and_offset_but_not_the_name_of_its_z
     assert arrived.microsecond == 123456
 
 
-def test_a_dictionary_that_contains_our_tag_is_only_data():
-    forged = {TAG: ["decimal", "1"], "more": {TAG: ["uuid", "x"]}}
-
-    assert loads(dumps(forged)) == forged
-
-
 def test_nothing_of_the_arguments_is_changed():
     inner = {TAG: (1, date(2026, 1, 1))}
     args = ([inner, Decimal(1)],)

@@ -127,14 +127,6 @@ def test_other_queues_are_the_business_of_others(broker, at):
     assert [entry.name for entry in Dispatcher(broker, [QUEUE, "low"]).entries] == [f"{__name__}.report"]
 
 
-def test_several_schedulers_start_one_job(broker, at):
-    declare(every(minutes=1))
-    timetables = [Dispatcher(broker, [QUEUE]) for _ in range(5)]
-
-    assert at(0, *timetables) == []
-    assert at(MINUTE_MS, *timetables) == [MINUTE_MS]
-
-
 def test_a_scheduler_that_starts_later_goes_on_where_others_were(broker, at):
     declare(every(minutes=1))
     at(0, Dispatcher(broker, [QUEUE]))

@@ -41,11 +41,6 @@ def test_a_job_is_sent_when_its_transaction_commits(names):
     assert job.state == "queued"
 
 
-def test_a_job_is_not_sent_after_a_rollback(names):
-    roll_back(lambda: note.delay_on_commit("a"))
-    assert names() == []
-
-
 def test_without_a_transaction_it_is_sent_at_once(names):
     assert note.delay_on_commit("a").state == "queued"
     assert names() == ["a"]
@@ -155,11 +150,6 @@ def _declared(name):
 def test_an_unknown_database_is_refused(value):
     with pytest.raises(InvalidTask, match=f"on_commit is {value!r}, but has to be True, False, or the alias"):
         note.using(on_commit=value)
-
-
-def test_arguments_are_checked_at_the_call():
-    with transaction.atomic(), pytest.raises(TypeError):
-        note.delay_on_commit()
 
 
 @pytest.mark.parametrize("call", ["adelay", "adelay_on_commit"])

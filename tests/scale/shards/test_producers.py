@@ -5,7 +5,6 @@ import uuid
 from itertools import cycle
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
@@ -22,11 +21,9 @@ from django_rtq import (
 )
 from django_rtq.console.reading.readers import get_inspector
 from django_rtq.core.broker.brokers import close_brokers, get_broker, substitute_broker
-from django_rtq.core.broker.messages import EnqueueCall
 from django_rtq.core.broker.task_backends import config_of, shard_place
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import made_at, new_job_id, shard_in, with_shard
-from django_rtq.core.tasks.calls import new_job
 from django_rtq.scale import placement
 from django_rtq.scale.placement import new_ids
 from django_rtq.testing import captured, drain
@@ -133,18 +130,6 @@ def test_a_unique_job_is_unique_wherever_it_is_called(shards):
     assert all(handle.duplicate for handle in again)
 
 
-def test_coroutines(shards):
-    async def call():
-        task = tasks.note.using(client=lambda name: client_of(name % 2))
-        handles = await task.adelay_many([((i,), {}) for i in range(4)])
-        return handles, [await handle.astate() for handle in handles]
-
-    handles, states = async_to_sync(call)()
-
-    assert [shard_in(handle.id) for handle in handles] == [0, 1] * 2
-    assert set(states) == {"queued"}
-
-
 def test_get_waits_in_the_shard_of_the_job(shards, journal):
     handles = [tasks.note.using(client=client_of(shard)).delay(f"job {shard}") for shard in (0, 1)]
     with pytest.raises(ResultTimeout):
@@ -232,25 +217,6 @@ def test_all_packets_are_sent_before_a_reply_is_read(servers, shards):
     finally:
         servers[0].resume()
         calls.join(60)
-    assert waiting(shards[0]) == 7
-
-
-def test_so_are_those_of_several_calls(servers, shards):
-    by_client = tasks.note.using(client=lambda name: client_of(name % 2))
-    by_client.delay_many([((i,), {}) for i in range(4)])
-    jobs = [new_job(by_client, (i,), {}, new_ids("", "default")) for i in range(10)]
-    answers = []
-    calls = [EnqueueCall("default", jobs[:5]), EnqueueCall("default", jobs[5:])]
-    thread = threading.Thread(target=lambda: answers.extend(get_broker().enqueue_calls(calls)))
-    servers[0].pause()
-    thread.start()
-    try:
-        wait_until(lambda: waiting(shards[1]) == 7)
-        assert thread.is_alive()
-    finally:
-        servers[0].resume()
-        thread.join(60)
-    assert answers == [["ok"] * 5] * 2
     assert waiting(shards[0]) == 7
 
 

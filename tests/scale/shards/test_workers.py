@@ -11,7 +11,6 @@ from contextlib import suppress
 import pytest
 
 from django_rtq import BrokerUnavailable, workflow
-from django_rtq.core.broker.brokers import close_brokers
 from django_rtq.core.jobs.job import shard_in
 from tests.app import tasks
 from tests.app.step_tasks import walk
@@ -19,12 +18,9 @@ from tests.app.workflow_steps import add_up, double, double_more, report
 from tests.core.worker.processes import WorkerProcess
 from tests.scale.shards.conftest import client_of, waiting
 from tests.support.forked_commands import ForkedCommand
-from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.long
-
-FLOOD = 20_000
 
 
 @pytest.fixture
@@ -125,32 +121,6 @@ def test_a_shard_that_is_down_under_load_loses_nothing_and_holds_up_no_other(out
     expected = {name for names in producers.accepted for name in names}
     assert len(expected) > 100
     wait_until(lambda: expected <= set(journal.names("end")), 120)
-
-
-def test_a_small_client_starts_at_once_behind_a_flood_in_one_of_three_shards(worker, servers, shards, journal):
-    places = [servers[0].url, servers[1].url, f"{servers[1].url[:-1]}1"]
-    with on_servers(places):
-        large, small = (client_of(1, (0, 1, 2), start) for start in (0, 500))
-        tasks.note.using(client=large).delay_many([((f"large-{n}",), {}) for n in range(FLOOD)])
-        for name, client in {"small": small, **{f"other-{n}": client_of(n, (0, 1, 2)) for n in (0, 2)}}.items():
-            tasks.note.using(client=client).delay_many([((f"{name} {n}",), {}) for n in range(10)])
-        worker(is_ready=False, SHARD_SERVERS=places)
-        for name in ("small", "other-0", "other-2"):
-            journal.wait("end", f"{name} 9")
-        close_brokers()
-
-    starts = journal.names()
-    in_its_shard = [name for name in starts if not name.startswith("other")]
-    assert in_its_shard.index("small 9") < 20  # in turn with the large one
-    assert [name for name in starts if name.startswith("small")] == [f"small {n}" for n in range(10)]
-
-
-def test_burst_serves_all_shards(worker, shards, journal):
-    handles = tasks.note.delay_many([((f"{i}",), {}) for i in range(20)])
-    assert {shard_in(handle.id) for handle in handles} == {0, 1}
-
-    assert worker("--burst", is_ready=False).wait() == 0
-    assert sorted(journal.names("end")) == sorted(f"{i}" for i in range(20))
 
 
 def test_one_shard_only(worker, shards, journal):

@@ -17,7 +17,6 @@ from django_rtq.models import CommittedJob
 from django_rtq.testing import drain, eager
 from django_rtq.workflows import step_store
 from django_rtq.workflows.steps import job_steps
-from tests.support.snapshots import snapshot
 
 pytestmark = [pytest.mark.usefixtures("broker"), pytest.mark.django_db]
 done = []
@@ -83,16 +82,6 @@ async def aover_numbers(context, breaks_at=(), *, is_async=True):
         if number in breaks_at[context.attempt - 1 : context.attempt]:
             raise Broken
         done.append(number)
-
-
-@task(takes_context=True)
-def naps(context):
-    """Sleeps within a loop, and behind it."""
-    for number in context.each("numbers", range(4)):
-        done.append(number)
-        context.sleep(60)
-    context.sleep(60)
-    done.append("end")
 
 
 @task(takes_context=True)
@@ -239,18 +228,6 @@ def test_sleeps_of_nested_loops_are_told_apart():
 
     assert done == ["a0", "a0", "a1", "a1", "b0", "b0", "b1", "b1", "end"]
     assert [run.state for run in runs] == ["scheduled"] * 7 + ["succeeded"]
-
-
-def test_sleeps_within_a_loop_are_told_apart(redis):
-    naps.delay()
-
-    runs = drain(until=timedelta(hours=1))
-
-    assert done == [0, 0, 1, 1, 2, 2, 3, 3, "end"]
-    assert [run.state for run in runs] == ["scheduled"] * 5 + ["succeeded"]
-    assert "step_jobs" not in snapshot(redis)
-    (steps,) = redis.keys("*:steps:*")
-    assert redis.ttl(steps) > 0  # people can see them as long as the outcome
 
 
 def test_waits_within_a_loop_get_their_own_events():

@@ -35,19 +35,6 @@ def test_a_job_that_is_killed_on_each_line_between_its_steps_runs_each_step_once
     assert steps_of(journal, "a") == [1, 1, 1]
 
 
-def test_a_dead_letter_that_is_requeued_goes_on_behind_its_last_step(worker, journal, inspector):
-    worker()
-    job = tasks.fail_between.using(max_attempts=1).delay("a")
-    with pytest.raises(Exception, match="not yet"):
-        job.get(PATIENCE)
-
-    inspector.requeue("default", [job.id])
-    with pytest.raises(Exception, match="not yet"):
-        job.get(PATIENCE)
-
-    assert journal.starts("a first") == 1
-
-
 def is_waiting(job):
     return job.refresh().state is JobState.SCHEDULED
 
@@ -67,15 +54,6 @@ def test_a_job_waits_for_an_event_without_its_worker(worker, journal, order):
     assert (journal.starts("a run"), journal.starts("a charge"), journal.starts("a ship")) == (2, 1, 1)
     with pytest.raises(WrongState, match="is over"):
         job.send("approved", {"by": "eve"})
-
-
-def test_a_burst_leaves_jobs_that_sleep(worker, journal):
-    job = tasks.naps.delay("a", 3600)
-
-    assert worker("--burst", is_ready=False).wait() == 0
-
-    assert is_waiting(job)
-    assert journal.starts("a run") == 1
 
 
 def test_a_worker_that_is_killed_while_it_suspends_loses_nothing(worker, journal):
