@@ -27,7 +27,7 @@ from testproject.redis_server import PrivateRedis
 
 T = TypeVar("T")
 LONG_SECONDS = 5.0
-SCRIPT_MS, PAGE_KB, PAGE_CPU_MS = 5.0, 300.0, 200.0
+SCRIPT_MS, PAGE_KB, PAGE_CPU_MS = 5.0, 150.0, 100.0
 ROOT = "/admin/django_rtq"
 TASK, CLIENT, DEAD_TASK = "shop.orders.tasks.task_7", "client-7", "shop.orders.tasks.task_1"
 PAGES = {

@@ -96,7 +96,10 @@ class Sheet(Generic[Row]):
 
     def find(self, inspector: Inspector, wanted: Wanted) -> Found:
         """The rows of a page of the list. For a list that is too long for it, a subclass asks Redis."""
-        rows = self.read(inspector)
+        return self.page(self.read(inspector), wanted)
+
+    def page(self, rows: Sequence[Row], wanted: Wanted) -> Found:
+        """Of all rows, those of a page of the list."""
         groups = self.groups(self.matching(rows, wanted))
         start = (wanted.page - 1) * self.per_page
         shown = [row for group in groups[start : start + self.per_page] for row in group]

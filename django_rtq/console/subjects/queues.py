@@ -114,6 +114,7 @@ class Queues(Sheet[Queue]):
         Column("workers", _("Workers"), kind=NUMBER, is_sortable=True),
         Column("holds", _("Held back"), lambda queue: queue.details.holds or None, under="name"),
     )
+    per_page = 100  # a page that is fetched every few seconds
     actions = (SWITCHES["queue"], ACTIONS["purge_queue"], ACTIONS["forget_queue"])
     empty = Empty(
         _("No queue has been used yet."),

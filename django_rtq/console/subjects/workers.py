@@ -53,7 +53,7 @@ class Workers(Sheet[WorkerDetails]):
         Column("state", _("State"), _state, states(STATES), under="name"),
     )
     actions = (SWITCHES["worker"], ACTIONS["stop_worker"], ACTIONS["reclaim_worker"])
-    section, unnamed, per_page = "host", _("Unknown host"), 20
+    section, unnamed, per_page = "host", _("Unknown host"), 15
     empty = Empty(
         _("No worker is running."),
         _("Jobs wait until a worker starts. Run one alongside the web server:"),

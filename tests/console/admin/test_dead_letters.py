@@ -10,6 +10,7 @@ from django.contrib.admin.models import LogEntry
 
 from django_rtq.console.admin.action_log import ids_text
 from django_rtq.console.admin.pages import bulk as bulk_pages
+from django_rtq.console.admin.pages import dead_letters
 from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep, Sweeper
@@ -58,6 +59,17 @@ def test_they_are_grouped_by_task_and_error(broker, operator):
     assert html.index("Closed") > 0
     assert ">3<" in html
     assert f"/queue/{QUEUE}/?state=dead&amp;q=task%3Ashop.tasks.send+class%3Ashop.errors.Closed" in html
+
+
+def test_older_groups_are_counted(broker, operator, monkeypatch):
+    monkeypatch.setattr(dead_letters, "MAX_GROUPS", 1)
+    die(broker, "x")
+    assert "Older groups" not in text(operator.get(PAGE))
+    die(broker, "y", error="builtins.OSError")
+
+    html = text(operator.get(PAGE))
+
+    assert ("OSError" in html, "ValueError" in html, "Older groups: 1" in html) == (True, False, True)
 
 
 def test_a_group_without_a_name_cannot_be_swept(broker, operator):

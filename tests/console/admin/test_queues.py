@@ -90,6 +90,19 @@ def test_queues_with_trouble_are_first_unless_another_order_is_wanted(broker, vi
     assert 'href="/admin/django_rtq/queue/?span=7d&amp;sort=name"' in html
 
 
+def test_many_queues_have_pages(broker, viewer, monkeypatch):
+    monkeypatch.setattr(type(QUEUES), "per_page", 2)
+    for queue in ("a", "b", "c"):
+        queued_job(broker, queue=queue)
+
+    first, second = (text(viewer.get(OVERVIEW, {"page": page, "span": "24h", "sort": "-name"})) for page in (1, 2))
+
+    assert ("c/" in first, "b/" in first, "1–2 of 3" in first) == (True, True, True)  # noqa: RUF001
+    assert 'href="?sort=-name&amp;page=2&amp;span=24h" rel="next"' in first
+    assert 'rel="next"' not in second
+    assert 'href="a/"' in second
+
+
 def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
     keys, front = broker.keys.of(QUEUE), inspector.overview.read(60)
     began = int(front.queues[0].series.begins_at.timestamp()) // 60

@@ -12,7 +12,7 @@ from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspecto
 from django_rtq.console.formatting import format_number
 from django_rtq.console.reading.jobs.dead_letters import DeadGroups
 
-MAX_GROUPS = 200
+MAX_GROUPS = 100
 GROUPED_PER_QUEUE = 1000  # newest dead letters of each queue: two round trips that do not block Redis for long
 
 
@@ -35,6 +35,7 @@ class DeadLetterAdmin(PageAdmin):
             "groups": [
                 group_row(queue, group, self.url) for queue, group in dead_letters.with_messages(groups[:MAX_GROUPS])
             ],
+            "older_groups": max(0, len(groups) - MAX_GROUPS),
             "found_text": _found_text(groups_of_queues.values()),
         }
         return self.render(request, "dead.html", context)

@@ -25,8 +25,8 @@ from django_rtq.console.reading.metrics.time_series import Series
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.readers import Inspector
 from django_rtq.console.redaction import redacted
-from django_rtq.console.render.html import buttons, tables
-from django_rtq.console.render.sheet import Found, Wanted
+from django_rtq.console.render.html import buttons, listing, tables
+from django_rtq.console.render.sheet import Wanted
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.queues import QUEUES, Queue
 from django_rtq.console.subjects.versions import VERSIONS
@@ -90,11 +90,11 @@ class QueueAdmin(SheetAdmin):
         sort = wanted.query("")["sort"]
         events = deploy_events(front.deploys)
         context = {
+            **self._table(request, front, wanted, health.queues, {"span": "" if chosen == "1h" else chosen}),
             "title": _("Task queues"),
             "health": health,
             "figures": overview.figures(front, self.url),
             "totals": overview.totals(front, self.url, lag),
-            **self._table(request, front, wanted, health.queues, {"span": "" if chosen == "1h" else chosen}),
             "charts": history_charts(series, span, events) if series else [],
             "spans": span_links(
                 SPANS, chosen, lambda key: self.url("queue_changelist", query={"span": key, "sort": sort})
@@ -115,9 +115,7 @@ class QueueAdmin(SheetAdmin):
 
         place = {name: number for number, name in enumerate(troubled)}
         queues = sorted(QUEUES.used(front), key=lambda queue: place.get(queue.name, len(place)))
-        rows = QUEUES.matching(queues, wanted)
-        found, viewer = Found(rows, len(rows), len(rows)), self.viewer(request, url=short)
-        return {"sheet": QUEUES, "found": found, "tables": tables(QUEUES, rows, viewer, wanted)}
+        return listing(QUEUES, QUEUES.page(queues, wanted), wanted, self.viewer(request, url=short))
 
     def queue(self, request: HttpRequest, name: str) -> HttpResponse:
         """The page of a queue: its jobs by state, and its clients."""
