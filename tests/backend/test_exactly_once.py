@@ -11,6 +11,7 @@ from django_rtq.core.tasks import registry
 from django_rtq.models import CommittedJob
 from django_rtq.testing import eager
 from tests.app import django_tasks as tasks
+from tests.support.receivers import receiving
 
 RUNNING, FAILED, SUCCESSFUL = TaskResultStatus.RUNNING, TaskResultStatus.FAILED, TaskResultStatus.SUCCESSFUL
 
@@ -23,11 +24,8 @@ def heard():
     def note(sender, task_result, **kwargs):
         found.append((task_result.status, connection.in_atomic_block))
 
-    task_started.connect(note)
-    task_finished.connect(note)
-    yield found
-    task_started.disconnect(note)
-    task_finished.disconnect(note)
+    with receiving(note, task_started, task_finished):
+        yield found
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from django_rtq import signals
 from django_rtq.core import logs
 from django_rtq.core.jobs.failure import LONGEST_MESSAGE
 from django_rtq.core.jobs.job import Job
+from tests.support.receivers import receiving
 
 JOB = Job(id="j1", task="shop.tasks.mail", queue="mail", client="acme", args=["a secret"], attempt=2)
 RECLAIMED = {"queue": "mail", "worker": "", "job_ids": [], "buried_ids": []}
@@ -179,11 +180,8 @@ def test_what_a_receiver_raises_is_logged_once_with_the_job(caplog, signal, valu
     def broken(**kwargs):
         raise RuntimeError("no such plan")
 
-    signal.connect(broken)
-    try:
+    with receiving(broken, signal):
         asyncio.run(signal.asend_robust(None, **values)) if is_async else signal.send_robust(None, **values)
-    finally:
-        signal.disconnect(broken)
 
     (record,) = caplog.records
     name = f"{__name__}.{broken.__qualname__}"

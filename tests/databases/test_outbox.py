@@ -13,6 +13,7 @@ from django_rtq.databases import outbox
 from django_rtq.exceptions import BrokerUnavailable, ConfigurationError
 from django_rtq.models import OutboxJob
 from tests.app.tasks import note
+from tests.support.receivers import receiving
 
 UNREACHABLE = "redis://127.0.0.1:1/0"
 
@@ -153,17 +154,10 @@ def test_a_row_that_cannot_be_deleted_fails_no_request(monkeypatch, names, caplo
 
 def test_the_signal_comes_with_redis(outbox_options):
     told = []
-
-    def receive(job_ids, **kwargs):
-        told.extend(job_ids)
-
-    signals.job_enqueued.connect(receive)
-    try:
+    with receiving(lambda job_ids, **_: told.extend(job_ids), signals.job_enqueued):
         (job,) = commit("a")
         outbox_options(REDIS=UNREACHABLE)
         commit("b")
-    finally:
-        signals.job_enqueued.disconnect(receive)
     assert told == [job.id]
 
 

@@ -22,6 +22,7 @@ from django_rtq.models import OutboxJob
 from tests.app.tasks import note
 from tests.databases.test_outbox import UNREACHABLE
 from tests.support.jobs import QUEUE, claim, job_id, new_job, settle
+from tests.support.receivers import receiving
 from tests.support.waiting import PATIENCE
 
 
@@ -170,14 +171,11 @@ def test_the_signal(leave):
     def receive(sender, job_ids, queue, task, **kwargs):
         told.append((sender, job_ids, queue, task))
 
-    signals.job_enqueued.connect(receive)
-    try:
+    with receiving(receive, signals.job_enqueued):
         job = leave(lambda: note.delay("a"))
         assert told == []
         leave(lambda: [once.delay("x"), once.delay("x")])
         move()
-    finally:
-        signals.job_enqueued.disconnect(receive)
     assert told[0] == (OutboxRelay, [job.id], "default", note.name)
     assert len(told[1][1]) == 1  # the duplicate was not enqueued
 

@@ -27,6 +27,7 @@ from django_rtq.signals import workflow_ended
 from tests.app import workflow_steps as tasks
 from tests.core.tasks.test_room import on_full
 from tests.support.jobs import QUEUE, queued_job
+from tests.support.receivers import receiving
 from tests.support.snapshots import live_jobs
 from tests.support.waiting import PATIENCE
 from tests.support.workflows import claim_members, end
@@ -313,13 +314,8 @@ def test_limits_of_steps_and_edges(redis, broker, monkeypatch):
 def ended():
     """The ids and names of workflows of which receivers heard that they have ended."""
     heard = []
-
-    def note(workflow_id, name, **kwargs):
-        heard.append((workflow_id, name))
-
-    workflow_ended.connect(note)
-    yield heard
-    workflow_ended.disconnect(note)
+    with receiving(lambda workflow_id, name, **_: heard.append((workflow_id, name)), workflow_ended):
+        yield heard
 
 
 def test_receivers_hear_which_workflow_was_cancelled(redis, broker, ended):

@@ -9,6 +9,7 @@ from django_rtq import QueueFull
 from django_rtq.backend.compat import task_enqueued
 from tests.app import django_tasks as tasks
 from tests.app import tasks as own_tasks
+from tests.support.receivers import receiving
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
 BACKEND = "django_rtq.backend.RTQBackend"
@@ -18,13 +19,8 @@ BACKEND = "django_rtq.backend.RTQBackend"
 def told():
     """The ids of results that the signal task_enqueued has told of."""
     ids = []
-
-    def receive(sender, task_result, **kwargs):
-        ids.append(task_result.id)
-
-    task_enqueued.connect(receive)
-    yield ids
-    task_enqueued.disconnect(receive)
+    with receiving(lambda task_result, **_: ids.append(task_result.id), task_enqueued):
+        yield ids
 
 
 @pytest.mark.parametrize("options", [{}, {"ENQUEUE_ON_COMMIT": True}])

@@ -13,6 +13,7 @@ from django_rtq.core.tasks import registry
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 from tests.support.claims import take_all
 from tests.support.jobs import QUEUE, claim_all
+from tests.support.receivers import receiving
 from tests.support.redis_server import UNREACHABLE
 
 NOW_MS = 1_699_999_200_000  # a whole hour, long past for the server
@@ -256,14 +257,10 @@ def test_a_job_that_starts_by_itself_is_said_to_be_enqueued(broker, at, clock):
     declare(every(minutes=1))
     timetables = [Dispatcher(broker, [QUEUE]) for _ in range(2)]
 
-    def note(*, job_ids, queue, task, **kwargs):
-        said.append((job_ids, queue, task))
-
-    signals.job_enqueued.connect(note)
-    at(0, *timetables)
-    clock.now_ms += MINUTE_MS
-    for dispatcher in timetables:
-        look(dispatcher)
-    signals.job_enqueued.disconnect(note)
+    with receiving(lambda job_ids, queue, task, **_: said.append((job_ids, queue, task)), signals.job_enqueued):
+        at(0, *timetables)
+        clock.now_ms += MINUTE_MS
+        for dispatcher in timetables:
+            look(dispatcher)
 
     assert said == [(claim_all(broker), QUEUE, f"{__name__}.report")]

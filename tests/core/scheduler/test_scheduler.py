@@ -10,6 +10,7 @@ from django_rtq.core.broker.maintenance import UNUSED_MS
 from django_rtq.core.scheduler import scheduler as scheduler_module
 from django_rtq.core.scheduler.scheduler import MAX_WAIT_SECONDS, RESTART_CHECK_SECONDS, Scheduler
 from tests.support.jobs import QUEUE, claim_all, finished_job, let_fall_due, queued_job, scheduled_job
+from tests.support.receivers import receiving
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import place_of
 from tests.support.waiting import wait_until
@@ -26,13 +27,8 @@ def scheduler(broker):
 def promoted():
     """What was said to be promoted."""
     found = []
-
-    def note(*, job_ids, queue, **kwargs):
-        found.extend((queue, job_id) for job_id in job_ids)
-
-    signals.job_promoted.connect(note)
-    yield found
-    signals.job_promoted.disconnect(note)
+    with receiving(lambda job_ids, queue, **_: found.extend((queue, each) for each in job_ids), signals.job_promoted):
+        yield found
 
 
 def is_queued(redis, job, queue=QUEUE):

@@ -17,6 +17,7 @@ from django_rtq.signals import job_cancelled, job_enqueued
 from tests.support.apps import captured, get_inspector
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE, settle
+from tests.support.receivers import receiving
 
 
 @task
@@ -27,11 +28,6 @@ def add(a, b=2):
 @task(unique=True)
 def only(a):
     return a
-
-
-def signals_of(signal, receiver):
-    signal.connect(receiver, weak=False)
-    return lambda: signal.disconnect(receiver)
 
 
 def test_no_thread_is_used(broker, monkeypatch):
@@ -70,13 +66,8 @@ def test_receivers_of_both_kinds_are_told(broker):
     def hear(job_ids, **kwargs):
         told.append(("sync", job_ids))
 
-    async def call():
-        return await add.adelay(1)
-
-    stop = [signals_of(job_enqueued, hear_async), signals_of(job_enqueued, hear)]
-    handle = asyncio.run(call())
-    for each in stop:
-        each()
+    with receiving(hear_async, job_enqueued), receiving(hear, job_enqueued):
+        handle = asyncio.run(add.adelay(1))
 
     assert sorted(told) == [("async", [handle.id]), ("sync", [handle.id])]
 
@@ -112,9 +103,8 @@ def test_cancelling(broker):
         again = await get_inspector().acancel(waiting.id)
         return waiting.id, [cancelled, asked, again]
 
-    stop = signals_of(job_cancelled, lambda job_id, **_: told.append(job_id))
-    job_id, answers = asyncio.run(call())
-    stop()
+    with receiving(lambda job_id, **_: told.append(job_id), job_cancelled):
+        job_id, answers = asyncio.run(call())
 
     assert answers == [CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.CANCELLED]
     assert told == [job_id]

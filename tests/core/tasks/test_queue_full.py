@@ -9,6 +9,7 @@ from django_rtq import QueueFull, task
 from django_rtq.signals import job_enqueued
 from tests.support.apps import captured
 from tests.support.jobs import QUEUE
+from tests.support.receivers import receiving
 
 
 @task(client=lambda number: f"c{number}")
@@ -29,13 +30,8 @@ def limits(broker, inspector):
 @pytest.fixture
 def announced():
     ids = []
-
-    def receive(sender, job_ids, **_):
-        ids.extend(job_ids)
-
-    job_enqueued.connect(receive)
-    yield ids
-    job_enqueued.disconnect(receive)
+    with receiving(lambda job_ids, **_: ids.extend(job_ids), job_enqueued):
+        yield ids
 
 
 def calls(*numbers):

@@ -19,6 +19,7 @@ from django_rtq.exceptions import (
 )
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE
+from tests.support.receivers import receiving
 from tests.support.redis_server import UNREACHABLE
 from tests.support.snapshots import snapshot
 
@@ -47,13 +48,8 @@ async def fetch(number):
 def enqueued():
     """What the signal job_enqueued has told."""
     told = []
-
-    def listen(*, signal, sender, **what):
-        told.append((sender, what))
-
-    signals.job_enqueued.connect(listen)
-    yield told
-    signals.job_enqueued.disconnect(listen)
+    with receiving(lambda signal, sender, **what: told.append((sender, what)), signals.job_enqueued):
+        yield told
 
 
 def scripts_run(redis):
@@ -273,11 +269,8 @@ def test_a_receiver_that_fails_does_not_take_the_job_back(broker):
     def fail(**what):
         raise RuntimeError("not me")
 
-    signals.job_enqueued.connect(fail)
-    try:
+    with receiving(fail, signals.job_enqueued):
         handle = add.delay(1)
-    finally:
-        signals.job_enqueued.disconnect(fail)
 
     assert handle.state is JobState.QUEUED
 

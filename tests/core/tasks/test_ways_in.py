@@ -14,6 +14,7 @@ from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.tasks.calls import new_job
 from tests.app.tasks import note
 from tests.support.apps import drain, outbox_rows, relay, store_rows, workflow
+from tests.support.receivers import receiving
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
 TASK = note.using(queue_name="ways", client="acme")
@@ -101,9 +102,8 @@ def told():
         if queue == "ways":
             found.append((list(job_ids), task))
 
-    signals.job_enqueued.connect(receive)
-    yield found
-    signals.job_enqueued.disconnect(receive)
+    with receiving(receive, signals.job_enqueued):
+        yield found
 
 
 @pytest.mark.parametrize("way", WAYS)

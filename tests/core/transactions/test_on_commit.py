@@ -11,6 +11,7 @@ from django_rtq import signals, task
 from django_rtq.exceptions import DuplicateJob, InvalidTask, JobNotFound
 from tests.app.tasks import note
 from tests.app.unique_tasks import keep_up
+from tests.support.receivers import receiving
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
 
@@ -204,17 +205,13 @@ def test_a_job_to_run_again_is_accepted(names):
 
 def test_the_signal_comes_with_the_job():
     told = []
-
-    def receive(job_ids, queue, task, **kwargs):
-        told.append((job_ids, queue, task))
-
     once.delay("duplicate")
-    signals.job_enqueued.connect(receive)
-    try:
-        with transaction.atomic():
-            job = note.delay_on_commit("a")
-            once.delay_on_commit("duplicate")
-            assert told == []
-    finally:
-        signals.job_enqueued.disconnect(receive)
+
+    with (
+        receiving(lambda job_ids, queue, task, **_: told.append((job_ids, queue, task)), signals.job_enqueued),
+        transaction.atomic(),
+    ):
+        job = note.delay_on_commit("a")
+        once.delay_on_commit("duplicate")
+        assert told == []
     assert told == [([job.id], "default", note.name)]

@@ -8,6 +8,7 @@ from django_rtq import signals
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 from tests.app.tasks import note
 from tests.core.transactions.test_on_commit import once, roll_back
+from tests.support.receivers import receiving
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
 
@@ -120,16 +121,12 @@ def test_the_commit_stands_when_redis_cannot_be_reached(names, redis, with_optio
 def test_jobs_that_redis_refuses_raise_and_the_others_are_sent(names, redis):
     note.delay("known queue")
     told = []
-
-    def receive(job_ids, **kwargs):
-        told.extend(job_ids)
-
-    signals.job_enqueued.connect(receive)
     redis.answer_once(b"-ERR no\r\n")
-    try:
-        with pytest.raises(BrokerError, match="no"), transaction.atomic():
-            note.delay_on_commit("a")
-    finally:
-        signals.job_enqueued.disconnect(receive)
+    with (
+        receiving(lambda job_ids, **_: told.extend(job_ids), signals.job_enqueued),
+        pytest.raises(BrokerError, match="no"),
+        transaction.atomic(),
+    ):
+        note.delay_on_commit("a")
     assert told == []
     assert names() == ["known queue"]

@@ -19,6 +19,7 @@ from tests.app import tasks  # noqa: F401 - so that they are registered here as 
 from tests.core.worker.conservation import assert_conserved
 from tests.core.worker.processes import WorkerProcess
 from tests.support.jobs import QUEUE
+from tests.support.receivers import receiving
 from tests.support.redis_server import Redis
 from tests.support.waiting import PATIENCE, wait_until
 
@@ -168,10 +169,5 @@ def session(broker):
 def stale():
     """What was said to have come too late."""
     found = []
-
-    def note(*, job_ids, **kwargs):
-        found.extend(job_ids)
-
-    signals.job_stale.connect(note)
-    yield found
-    signals.job_stale.disconnect(note)
+    with receiving(lambda job_ids, **_: found.extend(job_ids), signals.job_stale):
+        yield found

@@ -10,6 +10,7 @@ from django_rtq.core.broker import settlement as module
 from django_rtq.core.broker.settlement import ACK_MEMBER, AT_ONCE, NOTE_TIME, Settlement
 from django_rtq.workflows import workflow_store
 from tests.support.jobs import QUEUE, WORKER, claim, queued_job, settle, settlement
+from tests.support.receivers import receiving
 from tests.support.snapshots import changes, live_jobs, snapshot
 from tests.support.workflows import FLOW, begun_flow, claim_members, fields_of, states_of
 
@@ -177,13 +178,8 @@ def test_a_workflow_whose_last_job_succeeds_is_over_once(redis, broker, heard_en
 @pytest.fixture
 def heard_ends():
     heard = []
-
-    def note(sender, workflow_id, **kwargs):
-        heard.append(workflow_id)
-
-    signals.workflow_ended.connect(note)
-    yield heard
-    signals.workflow_ended.disconnect(note)
+    with receiving(lambda workflow_id, **_: heard.append(workflow_id), signals.workflow_ended):
+        yield heard
 
 
 # -- several workflows

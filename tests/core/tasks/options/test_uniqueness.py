@@ -12,6 +12,7 @@ from django_rtq.core.tasks import registry
 from django_rtq.exceptions import DuplicateJob, InvalidTask, JobError, Unserializable
 from tests.support.claims import take_all
 from tests.support.jobs import claim, settle
+from tests.support.receivers import receiving
 from tests.support.snapshots import snapshot
 
 NAME = "tests.core.tasks.options.test_uniqueness.send"
@@ -67,13 +68,8 @@ def send_if(account, missing=MISSING):
 def enqueued():
     """The ids that the signal job_enqueued has told."""
     told = []
-
-    def listen(*, signal, sender, job_ids, **what):
-        told.append(job_ids)
-
-    signals.job_enqueued.connect(listen)
-    yield told
-    signals.job_enqueued.disconnect(listen)
+    with receiving(lambda job_ids, **_: told.append(job_ids), signals.job_enqueued):
+        yield told
 
 
 def refusal(make, *args, **options):

@@ -15,6 +15,7 @@ from tests.app import tasks
 from tests.core.worker.conservation import places
 from tests.support.apps import needs
 from tests.support.jobs import QUEUE
+from tests.support.receivers import receiving
 
 SUPERVISOR, INIT = 4711, 1
 
@@ -47,11 +48,8 @@ def make(broker, parent):
 def test_an_orphan_claims_nothing_more(make, parent, redis, journal):
     """Where the kernel does not kill it with its parent."""
     jobs = [tasks.note.delay(f"job-{number}") for number in range(3)]
-    signals.job_succeeded.connect(lambda **said: parent.append(INIT), weak=False, dispatch_uid="test")
-    try:
+    with receiving(lambda **_: parent.append(INIT), signals.job_succeeded):
         assert make().run() == EXIT_DONE
-    finally:
-        signals.job_succeeded.disconnect(dispatch_uid="test")
 
     assert [job.state for job in jobs] == [JobState.SUCCEEDED, JobState.QUEUED, JobState.QUEUED]
     assert redis.zcard("{rtq:default}:workers") == 0

@@ -11,6 +11,7 @@ from django_rtq.exceptions import BrokerUnavailable
 from tests.core.worker.claimed_runs import DONE, claim, enqueue
 from tests.core.worker.conservation import places
 from tests.support.jobs import QUEUE
+from tests.support.receivers import receiving
 from tests.support.waiting import wait_until
 
 
@@ -271,14 +272,11 @@ def test_who_has_an_outcome_to_tell_keeps_its_name_until_it_is_told(redis, broke
         return answer
 
     broker.running = end_meanwhile
-    signals.job_stale.connect(lambda **said: told.append(said), weak=False, dispatch_uid="test")
-    try:
+    with receiving(lambda **said: told.append(said), signals.job_stale):
         session.reconcile()
         assert session.worker == name
         assert session.has_outcomes
         broker.running = running
         session.settle()
-    finally:
-        signals.job_stale.disconnect(dispatch_uid="test")
 
     assert (told, places(redis)) == ([], {})

@@ -15,6 +15,7 @@ from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
 from tests.core.worker.claimed_runs import BODY, DONE, claim, enqueue
 from tests.core.worker.conservation import places
 from tests.support.jobs import QUEUE, queued_job
+from tests.support.receivers import receiving
 from tests.support.snapshots import places_of, snapshot
 
 
@@ -213,13 +214,10 @@ def test_nothing_to_tell_takes_no_round_trip(redis, session):
 
 def test_a_job_that_stopped_is_told_and_said_to_be_cancelled(redis, broker, session, inspector):
     heard = []
-    signals.job_cancelled.connect(lambda **said: heard.append(said["job_id"]), weak=False, dispatch_uid="test")
     (job,) = enqueue(broker)
     (run,) = claim(session)
-    try:
+    with receiving(lambda job_id, **_: heard.append(job_id), signals.job_cancelled):
         session.add(run, Cancelled())
-    finally:
-        signals.job_cancelled.disconnect(dispatch_uid="test")
     session.settle()
 
     details = inspector.find(job.id)

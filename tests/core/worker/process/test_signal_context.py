@@ -12,6 +12,7 @@ from django_rtq.core.worker.shared_memory import SharedState
 from tests.app.context_tasks import TENANT
 from tests.core.worker.claimed_runs import claim_unread
 from tests.support.jobs import queued_job
+from tests.support.receivers import receiving
 from tests.support.waiting import wait_until
 
 OUTCOMES = (signals.job_succeeded, signals.job_retried, signals.job_buried, signals.job_expired)
@@ -39,13 +40,8 @@ def heard():
     def end(*, job, **said):
         found.append((job.id, said.get("result"), TENANT.get(), current_job().job_id))
 
-    signals.job_started.connect(begin)
-    for signal in OUTCOMES:
-        signal.connect(end)
-    yield found
-    signals.job_started.disconnect(begin)
-    for signal in OUTCOMES:
-        signal.disconnect(end)
+    with receiving(begin, signals.job_started), receiving(end, *OUTCOMES):
+        yield found
 
 
 def run(broker, session, runner, task, *names):
@@ -90,17 +86,11 @@ def test_receivers_of_a_failure_find_it_too(broker, session, runner, heard, jour
 
 
 def test_what_a_receiver_sets_for_a_job_that_never_began_is_seen_by_no_other(broker, session, runner, heard):
-    def leave(**kwargs):
-        TENANT.set("left")
-
-    signals.job_buried.connect(leave)
-    try:
+    with receiving(lambda **_: TENANT.set("left"), signals.job_buried):
         queued_job(broker, body="no JSON")
         runner.run(claim_unread(session))
         wait_until(lambda: runner.is_idle)
         (job_id,) = run(broker, session, runner, "context_tasks.tenant", None)
-    finally:
-        signals.job_buried.disconnect(leave)
 
     assert [entry[2] for entry in heard if entry[0] == job_id] == [None, None]
     assert TENANT.get() is None

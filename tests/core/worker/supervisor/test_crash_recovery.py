@@ -14,6 +14,7 @@ from django_rtq.exceptions import BrokerUnavailable
 from tests.support.apps import needs
 from tests.support.commands import body
 from tests.support.jobs import QUEUE, WORKER, claimed_job
+from tests.support.receivers import receiving
 from tests.support.snapshots import place_of
 from tests.support.waiting import wait_until
 
@@ -104,16 +105,10 @@ def test_signals_are_sent_when_all_is_taken_back(redis, broker, crash_recovery, 
     shared_states[1].set_name("w2")
     seen = []
 
-    def look(**kwargs):
-        seen.append([place_of(redis, job) for job in jobs])
-
-    signals.job_reclaimed.connect(look)
-    try:
+    with receiving(lambda **_: seen.append([place_of(redis, job) for job in jobs]), signals.job_reclaimed):
         for each in shared_states:
             crash_recovery.add(each, crashed=[])
         crash_recovery.tick()
-    finally:
-        signals.job_reclaimed.disconnect(look)
 
     assert seen == [["lane:0:", "lane:0:"]] * 2
 

@@ -28,6 +28,7 @@ from tests.support.jobs import (
     queued_job,
     scheduled_job,
 )
+from tests.support.receivers import receiving
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import place_of
 
@@ -49,13 +50,8 @@ def heartbeat(broker, shared):
 def reclaimed():
     """What was said to be taken back."""
     found = []
-
-    def note(*, job_ids, buried_ids, **kwargs):
-        found.append((job_ids, buried_ids))
-
-    signals.job_reclaimed.connect(note)
-    yield found
-    signals.job_reclaimed.disconnect(note)
+    with receiving(lambda job_ids, buried_ids, **_: found.append((job_ids, buried_ids)), signals.job_reclaimed):
+        yield found
 
 
 def outage_is_long_over(redis):
@@ -136,17 +132,12 @@ def test_a_tick_takes_back_the_jobs_of_those_whose_lease_ran_out(redis, broker, 
 
 def test_a_job_that_was_to_stop_is_said_to_be_cancelled_when_it_is_taken_back(redis, broker, heartbeat, reclaimed):
     heard = []
-    signals.job_cancelled.connect(
-        lambda **said: heard.append((said["job_id"], said["queue"])), weak=False, dispatch_uid="t"
-    )
     broker.sign_on([QUEUE, "low"], "ours")
     job = asked_job(broker, worker="lost")
     let_lapse(broker, "lost")
     outage_is_long_over(redis)
-    try:
+    with receiving(lambda job_id, queue, **_: heard.append((job_id, queue)), signals.job_cancelled):
         heartbeat.tick()
-    finally:
-        signals.job_cancelled.disconnect(dispatch_uid="t")
 
     assert heard == [(job.id, QUEUE)]
     assert reclaimed == []
@@ -302,14 +293,8 @@ def test_a_lost_job_that_was_asked_to_stop_is_told_to_be_cancelled(redis, broker
     job, cancelled = asked_job(broker), []
     redis.delete(broker.keys.of(QUEUE).running(WORKER))
 
-    def note(*, job_id, queue, **kwargs):
-        cancelled.append((job_id, queue))
-
-    signals.job_cancelled.connect(note)
-    try:
+    with receiving(lambda job_id, queue, **_: cancelled.append((job_id, queue)), signals.job_cancelled):
         heartbeat.tick()
-    finally:
-        signals.job_cancelled.disconnect(note)
 
     assert cancelled == [(job.id, QUEUE)]
 

@@ -11,6 +11,7 @@ from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.watchdog import ALIVE_CHECK_SECONDS, CHECK_SECONDS, Watchdog
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.jobs import QUEUE, claimed_job, claimed_jobs, new_job
+from tests.support.receivers import receiving
 from tests.support.snapshots import place_of, snapshot
 
 WORKER = "w1"
@@ -68,11 +69,8 @@ def heard():
     def reclaimed(*, job_ids, queue, worker, **kwargs):
         found.append(("reclaimed", queue, job_ids))
 
-    signals.job_released.connect(released)
-    signals.job_reclaimed.connect(reclaimed)
-    yield found
-    signals.job_released.disconnect(released)
-    signals.job_reclaimed.disconnect(reclaimed)
+    with receiving(released, signals.job_released), receiving(reclaimed, signals.job_reclaimed):
+        yield found
 
 
 @pytest.fixture

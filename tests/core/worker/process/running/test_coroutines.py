@@ -13,6 +13,7 @@ from django_rtq import constant, signals, task
 from django_rtq.core.worker.process.running.threaded_runner import make_runner
 from django_rtq.core.worker.shared_memory import SharedState
 from tests.core.worker.claimed_runs import claim_unread
+from tests.support.receivers import receiving
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -160,13 +161,10 @@ def test_receivers_may_use_the_database(runner, session, name, is_async):
         await Group.objects.acreate(name=name)
 
     receiver, signal = awrite if is_async else write, getattr(signals, name)
-    signal.connect(receiver)
-    try:
+    with receiving(receiver, signal):
         max_attempts = 1 if name == "job_buried" else 2
         ends.using(max_attempts=max_attempts).delay("well" if name == "job_succeeded" else "badly")
         run(session, runner, 1)
-    finally:
-        signal.disconnect(receiver)
 
     assert Group.objects.get().name == name
 
@@ -175,10 +173,7 @@ def test_receivers_of_what_may_run_only_once_may_use_it_too(runner, session):
     def write(**kwargs):
         Group.objects.create(name="heard")
 
-    signals.job_succeeded.connect(write)
-    try:
+    with receiving(write, signals.job_succeeded):
         run(session, runner, runs_once.delay())
-    finally:
-        signals.job_succeeded.disconnect(write)
 
     assert Group.objects.get().name == "heard"

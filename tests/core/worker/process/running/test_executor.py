@@ -17,6 +17,7 @@ from django_rtq.core.worker.process.running.isolation import Isolation
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
 from tests.support.apps import member_id, needs
+from tests.support.receivers import receiving
 
 NOW_MS = 1_800_000_000_000
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
@@ -160,14 +161,11 @@ def test_a_start_is_told_and_a_receiver_that_fails_does_no_harm(executor, journa
         seen.append((job.id, job.attempt))
         raise RuntimeError("a receiver")
 
-    signals.job_started.connect(receive)
-    try:
+    with receiving(receive, signals.job_started):
         outcomes = [
             outcome_of(executor, run_of("note", "x", failures=1)),
             outcome_of(executor, run_of("asleep", "x", 0)),
         ]
-    finally:
-        signals.job_started.disconnect(receive)
 
     assert [type(outcome) for outcome in outcomes] == [Acked, Acked]
     assert seen == [(ID.decode(), 2), (ID.decode(), 1)]
