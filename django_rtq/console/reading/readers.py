@@ -77,7 +77,7 @@ class Inspector(JobAccess):
         self.limits = LimitEditor(broker)
         self.clients = ClientReader(broker)
         self.actions = Actions(broker, Inspector)
-        self.sweeps = Sweeper(broker, self.actions, Inspector)
+        self.sweeps = Sweeper(broker, self.actions)
         self.tasks = TaskReader(broker)
         self.memory = MemoryReader(broker)
         self.task_pauses = TaskPauses(broker)

@@ -25,12 +25,10 @@ from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
 from django_rtq.console.reading.queues import QueueReader, read_queue_details
 from django_rtq.console.reading.selection import WAITING, Selection
-from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Argument, Command
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
-from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from django_rtq.exceptions import BrokerError
 from django_rtq.workflows import workflow_store
 
@@ -141,8 +139,8 @@ _Step = tuple[Result, bool]  # through a part of a queue, and whether it was the
 class Sweeper:
     """Counts and runs sweeps. Any thread may use it. Raises BrokerError."""
 
-    def __init__(self, broker: Broker, actions: Actions, sender: type) -> None:
-        self._broker, self._actions, self._sender = broker, actions, sender
+    def __init__(self, broker: Broker, actions: Actions) -> None:
+        self._broker, self._actions = broker, actions
         self._redis, self._keys = broker.redis, broker.keys
 
     # -- count
@@ -163,7 +161,7 @@ class Sweeper:
         """
         queues, until_ms = self._begin(sweep)
         count = Count(until_ms=until_ms)
-        if _is_client_cancelled(sweep):
+        if _is_of_client(sweep):
             return merge([count, self._count_client(queues, sweep.selection.filter.client or "")])
         sizes = self._sizes([(queue, name) for queue in queues for name in _lists_of(sweep.states)], until_ms)
         for lists, most_of_part in _parts_to_count(sweep, sizes, most):
@@ -276,8 +274,6 @@ class Sweeper:
     def _walk(self, sweep: Sweep, queue: str, part: str, limit: int, shown: Shown) -> Iterator[_Step]:
         if part == "purge":
             return self._walk_purge(sweep, queue, limit)
-        if part == "client":
-            return self._walk_client(sweep, queue, limit)
         return self._walk_lists(sweep, queue, part, limit, shown)
 
     def _walk_lists(self, sweep: Sweep, queue: str, part: str, limit: int, shown: Shown) -> Iterator[_Step]:
@@ -292,26 +288,6 @@ class Sweeper:
             ids, place = walk.next_ids(place, limit)
             is_over = not place
             yield self._acted(sweep.verb, queue, ids, sweep.how(part)), is_over
-
-    def _walk_client(self, sweep: Sweep, queue: str, limit: int) -> Iterator[_Step]:
-        """All waiting jobs of a client, by an index."""
-        config, is_over = self._broker.config, False
-        outcome = (config.max_results, config.cancelled_ttl_ms, CANCELLED_UNRUN)
-        whose = (min(limit, MAINTAIN_AT_ONCE), sweep.selection.filter.client or "", sweep.until_ms)
-        first = ("scheduled 0", False, False)
-        at, is_cut, has_cancelled = first
-        while not is_over:
-            place, *cancelled = (
-                part.decode() for part in self._call(queue, "cancel_client_jobs", *whose, at, *outcome)
-            )
-            for job_id in cancelled:
-                signals.job_cancelled.send_robust(self._sender, job_id=job_id, queue=queue)
-            has_cancelled = has_cancelled or bool(cancelled)
-            at, is_cut = place, is_cut or (place != "" and not place.endswith(" 0"))
-            if not place:  # claims that shorten a lane meanwhile let a pass overlook jobs behind those that stay
-                is_over = not (is_cut and has_cancelled)
-                at, is_cut, has_cancelled = first
-            yield Result(done=cancelled), is_over
 
     def _walk_purge(self, sweep: Sweep, queue: str, limit: int) -> Iterator[_Step]:
         purged = 1
@@ -358,7 +334,7 @@ def run_steps(
     return total
 
 
-def _is_client_cancelled(sweep: Sweep) -> bool:
+def _is_of_client(sweep: Sweep) -> bool:
     """Whether all waiting jobs of a client are to be cancelled: there is an index of them."""
     wanted = sweep.selection.filter
     is_all_of_client = wanted.client is not None and wanted == JobFilter(client=wanted.client)
@@ -369,8 +345,6 @@ def _parts(sweep: Sweep) -> Sequence[str]:
     """How the jobs of a queue are gone through, one part after the other: by states, or all at once by a script."""
     if sweep.verb == "purge":
         return ["purge"]
-    if _is_client_cancelled(sweep):
-        return ["client"]
     is_all = sweep.verb == "cancel" and set(sweep.states) == set(WAITING)
     return ["waiting"] if is_all else sweep.states
 

@@ -12,6 +12,7 @@ from django_rtq.console.reading.sweep import Sweep
 from django_rtq.core.jobs.job import JobState
 from tests.support.commands import dead_letter
 from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job, scheduled_job
+from tests.support.snapshots import live_jobs, snapshot
 from tests.support.sweeps import count, run, sweep
 
 LATER = 10**15
@@ -81,6 +82,25 @@ def test_what_is_done_is_signalled(redis, broker, inspector):
     done(inspector, "queued", "cancel")
 
     assert sorted(cancelled) == sorted(promoted) == jobs
+
+
+@pytest.mark.parametrize("hold", ["paused client", "full client", "paused queue"])
+def test_a_client_has_no_job_afterwards(redis, broker, inspector, hold):
+    kept = [*claimed_jobs(broker, new_job(client="x")), queued_job(broker, client="y")]
+    for _ in range(30):
+        queued_job(broker, client="x")
+        queued_job(broker, client="x", priority=5)
+        scheduled_job(broker, client="x")
+    {
+        "paused client": lambda: inspector.limits.pause_client(QUEUE, "x"),
+        "full client": lambda: inspector.limits.set_client(QUEUE, "x", max_running=0),
+        "paused queue": lambda: inspector.pause(QUEUE),
+    }[hold]()
+
+    assert count(inspector, "cancel", client="x").count == run(inspector, "cancel", client="x").count == 90
+
+    assert set(live_jobs(redis)) == {job.id for job in kept}
+    assert not {"cancelled_in_lane", "lane:0:x", "lane:5:x"} & set(snapshot(redis))
 
 
 @pytest.mark.parametrize("state", ["queued", "retrying", "dead"])

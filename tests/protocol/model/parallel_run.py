@@ -238,16 +238,6 @@ class ParallelRun:
         whose = ("all", "") if client is None else ("client", client)
         self.same(self._script(queue, "purge", limit, *whose), self.models[queue].purge(limit, client))
 
-    def cancel_client_jobs(
-        self, queue: str, client: str, until_ms: int = LATEST, at: str = "scheduled 0", limit: int = 100
-    ) -> str:
-        """Returns where to start the next call."""
-        outcome = (self.broker.config.max_results, RESULT_MS, CANCELLED_UNRUN)
-        answer = self._script(queue, "cancel_client_jobs", limit, client, until_ms, at, *outcome)
-        expected = self.models[queue].cancel_client_jobs(client, until_ms, at, limit)
-        self.same(list(map(bytes.decode, answer)), expected)
-        return expected[0]
-
     def pause_task(self, queue: str, task: str, by: str = "eve") -> None:
         self.same(
             self._script(queue, "pause_task", task, by).decode(), self.models[queue].paused_tasks.pause_task(task, by)

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
 from math import ceil
 from typing import Any
 
 from django_rtq.core.broker.messages import NewJob
-from django_rtq.core.jobs.job import made_ms
-from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from tests.protocol.model.caps import Caps
 from tests.protocol.model.outcomes import Outcomes
 from tests.protocol.model.paused_tasks import HELD, PausedTasks
@@ -431,36 +428,6 @@ class Queue(State):
         if job_ids:
             self.count("purged", len(thrown))
         return [len(thrown), len(job_ids)]
-
-    def cancel_client_jobs(self, client: str, until_ms: int, at: str, limit: int) -> list[str]:
-        """First what is scheduled, the latest first, then lane after lane."""
-        place, skip = at.split()
-        scheduled = in_order(self.scheduled_of(client))[::-1][int(skip) : int(skip) + limit]
-        if place == "scheduled" and scheduled:
-            cancelled = self._cancel_all(scheduled, until_ms)
-            return [f"scheduled {int(skip) + len(scheduled) - len(cancelled)}", *cancelled]
-        bands = self.places.bands_of(client)
-        first = next((i for i, band in enumerate(bands) if str(band) == place), -1)
-        for i in range(max(first, 0), len(bands)):
-            lane, start = (bands[i], client), int(skip) if i == first else 0
-            if job_ids := self.lanes[lane][start : start + limit]:
-                cancelled = self._cancel_all([job_id for job_id in job_ids if job_id in self.jobs], until_ms)
-                self.cancelled_in_lane |= dict.fromkeys(cancelled, lane)
-                passed = [] if start else list(takewhile(lambda job_id: job_id not in self.jobs, job_ids))
-                self.places.trim(lane, len(passed))
-                for job_id in passed:
-                    self.cancelled_in_lane.pop(job_id, None)
-                return [f"{bands[i]} {start + len(job_ids) - len(passed)}", *cancelled]
-        return [""]
-
-    def _cancel_all(self, job_ids: Sequence[str], until_ms: int) -> list[str]:
-        cancelled = [job_id for job_id in job_ids if made_ms(job_id) <= until_ms]
-        if cancelled:
-            texts = [with_task(CANCELLED_UNRUN, self.jobs[job_id].body) for job_id in cancelled]
-            self.outcomes.remember([(job_id, RESULT_MS, text) for job_id, text in zip(cancelled, texts, strict=True)])
-            self.places.forget(cancelled)
-            self.count("cancelled", len(cancelled))
-        return cancelled
 
 
 def claim(

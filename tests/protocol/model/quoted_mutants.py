@@ -109,9 +109,6 @@ IN_OTHER_FUNCTIONS = {
         ("lines_of_another_process_are_known", "last_token == token and", "last_token and"),
         ("lines_of_too_many", "q.logged, unpack(over)) - most", "q.logged, unpack(over)) * 0"),
     ),
-    "cancel_client_jobs": (
-        ("cancelled_jobs_lose_their_lines", "expire_logs(q, cancelled, keep_ms)", "expire_logs(q, cancelled, 0)"),
-    ),
     "lib/assign": (("suspect_for_a_busy_worker", "if given > 0 and claim.suspects == 0 then", "if false then"),),
     "lib/search_steps": (
         ("all_delayed_jobs_are_searched_for_a_client", 'not is_dead and of_client ~= ""', "false"),

@@ -37,7 +37,6 @@ from tests.protocol.model.strategies import (
     indexes,
     limit_entries,
     limits,
-    moments,
     most_purged,
     new_jobs,
     orders,
@@ -261,14 +260,9 @@ class QueueMachine(RuleBasedStateMachine):
     def change_limits(self, queue: str, entries: list[tuple[str, str]]) -> None:
         self.parallel.change_limits(queue, dict(entries))
 
-    @rule(queue=queues, limit=most_purged, client=purged_clients, forgets=st.booleans(), until=moments)
-    def purge(self, queue: str, limit: int, client: str | None, forgets: bool, until: int | None) -> None:
-        if until is None or client is None:
-            self.parallel.purge(queue, limit, client)
-        else:
-            moment = self.parallel.clock.now + until
-            at = self.parallel.cancel_client_jobs(queue, client, moment, limit=limit) or "5 1"
-            self.parallel.cancel_client_jobs(queue, client, moment, at, limit)
+    @rule(queue=queues, limit=most_purged, client=purged_clients, forgets=st.booleans())
+    def purge(self, queue: str, limit: int, client: str | None, forgets: bool) -> None:
+        self.parallel.purge(queue, limit, client)
         _ = forgets and self.parallel.forget(queue, LEASE_MS * (limit - 1), discard=limit > 2)
 
     @rule(queue=queues, places=several, others=several, times=twice)

@@ -48,7 +48,7 @@ def lines_go_with_their_jobs(parallel: ParallelRun) -> None:
     run(parallel, "retry", ids[3:], 60_000, 1, ERROR)
     parallel.cancel("mail", ids[3])
     parallel.requeue_elsewhere("mail", [ids[2]], "bulk")
-    parallel.cancel_client_jobs("mail", "acme", limit=1)
+    parallel.cancel("mail", ids[4])
     parallel.purge("mail", 100)
     parallel.advance(DEAD_MS + 1)
     parallel.trim("mail", 1)

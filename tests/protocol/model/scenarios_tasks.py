@@ -103,7 +103,7 @@ def held_jobs_are_cancelled_and_purged(parallel: ParallelRun) -> None:
     parallel.cancel("mail", ids[0])
     for job_id in (ids[2], ids[2]):
         parallel.run_now("mail", job_id)
-    parallel.cancel_client_jobs("mail", "acme", limit=1)
+    parallel.cancel("mail", ids[2])
     parallel.forget("mail")
     parallel.purge("mail", 1)
     parallel.resume_task("mail", "shop.charge", 1)

@@ -316,7 +316,6 @@ SCRIPT_CALLS = {
     "list_running": ScriptCall(_claimed, lambda broker, jobs: Inspector(broker).workers()),
     "promote": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE)),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
-    "cancel_client_jobs": ScriptCall(_queued_for_one, task_calls.cancel_client_jobs, may_vanish=True),
     "reclaim": ScriptCall(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": ScriptCall(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
     "reclaim_worker": ScriptCall(_lapsed, lambda broker, jobs: Inspector(broker).reclaim_worker(WORKER)),
@@ -366,7 +365,7 @@ DELAYED_CALLS = {
     "enqueue, delayed": SCRIPT_CALLS["enqueue"]._replace(seed=lambda broker: [new_job("a", client="x", due="+60000")]),
     "promote, too many": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE, limit=2), grows=True),
 }
-for _name in ("cancel", "cancel_client_jobs", "erase", "purge"):
+for _name in ("cancel", "erase", "purge"):
     DELAYED_CALLS[f"{_name}, delayed"] = SCRIPT_CALLS[_name]._replace(seed=_waiting_for_their_time)
 
 # What becomes of jobs of which no second like them may live: the same scripts, and more to write.

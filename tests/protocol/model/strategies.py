@@ -32,7 +32,6 @@ indexes = st.integers(0, 11)  # of a thing in a list, modulo its length
 several = st.lists(indexes, min_size=1, max_size=4, unique=True)
 limits = st.sampled_from((1, 2, 100))
 most_purged = st.sampled_from((1, 1, 1, 2, 3, 100))
-moments = st.sampled_from((None, None, 0, 1000, -1000))  # ms from now, up to which the jobs of a client are cancelled
 clients_aside = st.lists(st.tuples(st.sampled_from(QUEUES), st.sampled_from(CLIENTS)), max_size=2)
 purged_clients = st.sampled_from((None, None, *CLIENTS))
 twice = st.sampled_from((1, 1, 2))

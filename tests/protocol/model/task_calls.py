@@ -6,7 +6,6 @@ from typing import Any
 
 from django_rtq.console.reading.readers import Inspector
 from django_rtq.core.broker.messages import NewJob
-from tests.support import sweeps
 from tests.support.jobs import QUEUE, WORKER, queued_job
 from tests.support.single_steps import promote
 
@@ -49,7 +48,3 @@ def claim(broker: Any, jobs: Any) -> list[str]:
 
 def promote_all(broker: Any, jobs: Any) -> None:
     promote(broker, QUEUE)
-
-
-def cancel_client_jobs(broker: Any, jobs: Any) -> list[str]:
-    return sweeps.run(Inspector(broker), "cancel", client="").done

@@ -1,5 +1,5 @@
 -- queued_list: list queued jobs by band, client and lane, in the order of turns.
--- uses: lanes
+-- uses: lanes waiting
 
 local LANES_AT_ONCE, SHIFT = 200, 2000
 
@@ -14,17 +14,16 @@ local function behind(lane, id, place)
   return from
 end
 
--- The bands with jobs, the highest first. Those in which all clients are blocked are not in `bands`: of these it finds the
--- ones of the lanes that wait longest.
+-- The bands with jobs. Those in which all clients are blocked are not in `bands`: of these it finds the ones of the lanes
+-- that wait longest.
 local function read_bands(q)
-  local bands, known = redis.call("ZREVRANGE", q.bands, 0, -1), {}
+  local bands, known = redis.call("ZRANGE", q.bands, 0, -1), {}
   if redis.call("EXISTS", q.blocked) == 0 then return bands end
   for _, each in ipairs(bands) do known[each] = true end
   for _, each in ipairs(redis.call("ZRANGE", q.lanes, 0, 999)) do
     local name = string.match(each, "^[^:]*")
     if not known[name] then bands[#bands + 1], known[name] = name, true end
   end
-  table.sort(bands, function(a, b) return tonumber(rank(a)) > tonumber(rank(b)) end)
   return bands
 end
 
@@ -71,7 +70,9 @@ local function list_queued(q, at, wanted, alone)
     local start = behind(q.lane .. band .. ":" .. client, at[4], tonumber(at[5]))
     if walk(band, turn, client, start) or (not alone and walk_ring(band, client, turn)) then return answer end
   end
-  for _, each in ipairs(read_bands(q)) do
+  local bands = alone and bands_of(q, client) or read_bands(q)
+  table.sort(bands, function(a, b) return tonumber(rank(a)) > tonumber(rank(b)) end)
+  for _, each in ipairs(bands) do
     local is_left = band == "" or tonumber(rank(each)) < tonumber(rank(band))
     if is_left and walk_ring(each) then return answer end
   end
