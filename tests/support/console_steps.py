@@ -77,8 +77,8 @@ def track_incidents(broker, second, *ids):
 
 def requeue_elsewhere(broker, jobs, target, *, queue=QUEUE):
     """Queue dead letters in another queue, whether settings name it or not; answers the ids."""
-    call = SCRIPTS["requeue_elsewhere"].call_many(
-        [broker.keys.of(name) for name in (queue, target)], (10**15, *(job.id for job in jobs))
+    call = SCRIPTS["requeue"].call_many(
+        [broker.keys.of(name) for name in (queue, target)], (10**15, "", *(job.id for job in jobs))
     )
     queued = [job_id.decode() for job_id in broker.redis.execute_one(call, resend=True)]
     workflow_store(broker).tell(target, queued)

@@ -45,6 +45,7 @@ class How:
     latest_ms: int = LATEST  # dead letters that died later are left alone
     target: str = ""  # the queue in which dead letters are requeued; "": their own
     running: str = "leave"  # jobs that have started: "ask" them to stop, "terminate" their processes, or "leave" them
+    body: str = ""  # the new body of the record of one dead letter, see changed_body(); "": it stays
 
 
 PLAINLY = How()
@@ -64,7 +65,7 @@ class Action:
     done_before: str = ""  # the answer for jobs with which it was done before this call
     asks: bool = False  # for confirmation, also of selected jobs
     #: What the answers mean after a lost reply, so many seconds after the first call.
-    lost: Callable[[Broker, str, Answers, float], Answers] = lambda broker, queue, answers, seconds: answers
+    lost: Callable[[Broker, str, Answers, float, How], Answers] = lambda broker, queue, answers, *_: answers
     tell: Callable[[type, str, list[str], How], object] = lambda sender, queue, job_ids, how: None  # sends the signals
     reasons: Mapping[str, str] = field(default_factory=dict)  # answer -> why nothing was done, after the id of the job
 
@@ -96,11 +97,10 @@ class Action:
 
 
 def _requeue_calls(broker: Broker, queue: str, job_ids: Sequence[str], how: How) -> list[Command]:
-    if how.target in ("", queue):
-        return [SCRIPTS["requeue"].call(broker.keys.of(queue), (how.latest_ms, *job_ids))]
-    check_target(how.target, [broker.backend])
-    keys = [broker.keys.of(name) for name in (queue, how.target)]
-    return [SCRIPTS["requeue_elsewhere"].call_many(keys, (how.latest_ms, *job_ids))]
+    if how.target not in ("", queue):
+        check_target(how.target, [broker.backend])
+    keys = [broker.keys.of(name) for name in (queue, how.target or queue)]
+    return [SCRIPTS["requeue"].call_many(keys, (how.latest_ms, how.body, *job_ids))]
 
 
 def targets_in(places: Sequence[str]) -> set[str]:
@@ -127,18 +127,20 @@ def _tell_cancelled(sender: type, queue: str, job_ids: list[str], how: How) -> N
         signals.job_cancelled.send_robust(sender, job_id=job_id, queue=queue)
 
 
-def _requeued(broker: Broker, queue: str, answers: Answers, seconds: float) -> Answers:
+def _requeued(broker: Broker, queue: str, answers: Answers, seconds: float, how: How) -> Answers:
     """Those that were queued again, or have finished, since the first call."""
     unclear = [job_id for job_id, answer in answers.items() if answer != "queued"]
     now_s, records, finished = _read_places(broker, queue, unclear)
     since_ms = (now_s - seconds) * 1000 - SLACK_MS
     places = zip(unclear, records, finished, strict=True)
     return answers | {
-        job_id: "queued" for job_id, record, is_over in places if is_over or (record and _ready_ms(record) >= since_ms)
+        job_id: "queued"
+        for job_id, record, is_over in places
+        if is_over or (record and _ready_ms(record) >= since_ms and stored.has_body(record, how.body))
     }
 
 
-def _discarded(broker: Broker, queue: str, answers: Answers, _: float) -> Answers:
+def _discarded(broker: Broker, queue: str, answers: Answers, *_: object) -> Answers:
     """Those of which nothing is left."""
     unclear = [job_id for job_id, answer in answers.items() if answer != "discarded"]
     _now, records, finished = _read_places(broker, queue, unclear)
@@ -146,7 +148,7 @@ def _discarded(broker: Broker, queue: str, answers: Answers, _: float) -> Answer
     return answers | {job_id: "discarded" for job_id, record, is_over in places if record is None and not is_over}
 
 
-def _underway(broker: Broker, queue: str, answers: Answers, _: float) -> Answers:
+def _underway(broker: Broker, queue: str, answers: Answers, *_: object) -> Answers:
     """Those that are queued already, or were since."""
     unclear = [job_id for job_id, answer in answers.items() if answer not in ("queued", "missing")]
     calls = [SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,)) for job_id in unclear]
@@ -196,7 +198,7 @@ ACTIONS: dict[Verb, Action] = {
         also_done=("asked",),
         done_before="already",
         asks=True,
-        lost=lambda broker, queue, answers, seconds: _renamed(answers, "already", "cancelled"),
+        lost=lambda broker, queue, answers, *_: _renamed(answers, "already", "cancelled"),
         tell=_tell_cancelled,
         reasons=NOT_CANCELLED,
     ),
@@ -221,7 +223,7 @@ ACTIONS: dict[Verb, Action] = {
         ],
         done="erased",
         asks=True,
-        lost=lambda broker, queue, answers, seconds: _renamed(answers, "missing", "erased"),
+        lost=lambda broker, queue, answers, *_: _renamed(answers, "missing", "erased"),
     ),
     "count": Action(states=LISTS, script=""),
 }
@@ -261,7 +263,7 @@ class Actions:
         replies, resent_after = send(self._broker, calls)
         answers = action.read(replies, job_ids)
         if resent_after is not None:
-            answers = action.lost(self._broker, queue, answers, resent_after)
+            answers = action.lost(self._broker, queue, answers, resent_after, how)
         for worker in {answer.partition(" ")[2] for answer in answers.values() if answer.startswith("asked ")}:
             self._broker.redis.run(
                 wake_supervisor_of(self._broker.keys, worker)
@@ -293,12 +295,6 @@ def send(broker: Broker, commands: Sequence[Command]) -> tuple[list[Any], float 
         if not error.is_connection_lost:
             raise
         return broker.redis.execute(commands, resend=True), time.monotonic() - started
-
-
-def has_body(broker: Broker, queue: str, job_id: str, body: str) -> bool:
-    """Whether the record of the job has this body now."""
-    record = broker.redis.execute_one(("HGET", broker.keys.of(queue).jobs, job_id), resend=True) or b""
-    return stored.has_body(record, body)
 
 
 def _word(reply: bytes | list[bytes]) -> str:

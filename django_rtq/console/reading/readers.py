@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
-from django_rtq.console.reading.actions import ACTIONS, LATEST, Actions, How, changed_body, has_body, send
+from django_rtq.console.reading.actions import ACTIONS, LATEST, Actions, How, changed_body
 from django_rtq.console.reading.clients.client_states import ClientInQueue
 from django_rtq.console.reading.clients.clients import ClientReader
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
@@ -39,7 +39,6 @@ from django_rtq.core.jobs.details import JobDetails, read_found
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobNotFound, LeaseNotExpired, WorkerNotFound, WrongState
 from django_rtq.limits.limits import LimitEditor
-from django_rtq.workflows import workflow_store
 
 T = TypeVar("T")
 MOST_CLIENTS = 20  # of the page of a queue
@@ -190,15 +189,10 @@ class Inspector(JobAccess):
         if job.state is not JobState.DEAD or not job.task:
             raise WrongState(job_id, f"is {job.state}, not dead." if job.task else "cannot be read.")
         body = changed_body(job, args, kwargs, most_bytes=self._broker.config.max_payload_bytes)
-        call = SCRIPTS["requeue_changed"].call(self._keys.of(queue), (latest_ms, job_id, body))
-        (answer,), resent_after = send(self._broker, [call])
-        is_ours = resent_after is not None and has_body(self._broker, queue, job_id, body)
-        if answer != b"queued" and not is_ours:
+        if not self.actions.done("requeue", queue, [job_id], How(latest_ms=latest_ms, body=body)):
             raise WrongState(
                 job_id, "is not dead any more, has died again, or is unique and another job of the same key is alive."
             )
-        signals.job_requeued.send_robust(Inspector, job_ids=[job_id], queue=queue)
-        workflow_store(self._broker).tell(queue, [job_id])
 
     def discard(self, queue: str, job_ids: Sequence[str], *, latest_ms: int = LATEST) -> list[str]:
         """Delete dead letters. Returns the ids that were dead."""

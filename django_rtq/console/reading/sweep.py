@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any
 
 from django_rtq.console.merging import FIRST, JOINED, MOST, SUM, UNION, by, merge, sum_of_counts
-from django_rtq.console.reading.actions import ACTIONS, Actions, Answers, How, Verb
+from django_rtq.console.reading.actions import ACTIONS, LATEST, Actions, Answers, How, Verb
 from django_rtq.console.reading.clients.clients import ClientReader
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
@@ -76,8 +76,8 @@ class Sweep:
     def how(self, state: str) -> How:
         """How it is done with jobs in this state."""
         running = ("terminate" if self.terminates else "ask") if state == "running" else "leave"
-        latest = {} if self.selection.until_ms is None else {"latest_ms": self.selection.until_ms}
-        return How(target=self.target, running=running, **latest)
+        latest_ms = LATEST if self.selection.until_ms is None else self.selection.until_ms
+        return How(latest_ms=latest_ms, target=self.target, running=running)
 
 
 def _positive_sums(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:

@@ -92,7 +92,7 @@ class AllShards(Inspector):
         self.dead_letters = _DeadLetters(self)
         self.limits = _Limits(self)
         self.clients = _Clients(self)
-        self.sweeps = _Sweeper(self, self.actions, Inspector)
+        self.sweeps = _Sweeper(self, self.actions)
         self.tasks = _Tasks(self)
         self.task_pauses = _TaskPauses(self)
         self.memory = _Memory(self)

@@ -146,8 +146,8 @@ def _read_header(line: bytes) -> Header | None:
 
 
 def has_body(record: bytes, body: str) -> bool:
-    """Whether the record has this body, behind any header."""
-    return record.partition(b"\n")[2] == body.encode()
+    """Whether the record has this body, behind any header; "": whatever it is."""
+    return not body or record.partition(b"\n")[2] == body.encode()
 
 
 class HeldEntry(NamedTuple):

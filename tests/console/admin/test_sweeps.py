@@ -32,7 +32,11 @@ def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operat
         (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(client="")).jobs
         assert run_bulk_action(*job.args, **job.kwargs) == 3
     assert {inspector.find(job.id).state for job in later} == {JobState.QUEUED}
-    assert [inspector.queues.get(queue).queued for queue in (QUEUE, "high", "low")] == [0, 2, 2]  # with the internal job
+    assert [inspector.queues.get(queue).queued for queue in (QUEUE, "high", "low")] == [
+        0,
+        2,
+        2,
+    ]  # with the internal job
     assert inspector.queues.get("zoo").queued == 1
 
 

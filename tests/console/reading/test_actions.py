@@ -87,7 +87,7 @@ def test_run_now_of_a_dead_letter_is_refused_after_a_lost_reply_too(redis, broke
 def test_a_requeue_with_other_arguments_tells_what_it_did(redis, broker, inspector, moment):
     job = dead_job(broker, body=BODY)
     redis.load_scripts()
-    redis.drop_connection(moment, around=requeue_changed_sha())
+    redis.drop_connection(moment, around=SCRIPTS["requeue"].sha)
     inspector.requeue_changed(QUEUE, job.id, [2], {})
     assert inspector.find(job.id, QUEUE).args == [2]
 
@@ -98,14 +98,9 @@ def test_one_that_somebody_else_changed_otherwise_is_refused(redis, broker, insp
     inspector.requeue_changed(QUEUE, job.id, [3], {})
     monkeypatch.setattr(inspector, "find", lambda *_: found)  # it was dead when we looked
     redis.load_scripts()
-    redis.drop_connection("after", around=requeue_changed_sha())
+    redis.drop_connection("after", around=SCRIPTS["requeue"].sha)
     with pytest.raises(WrongState):
         inspector.requeue_changed(QUEUE, job.id, [2], {})
-
-
-def requeue_changed_sha():
-    """As it is sent to Redis."""
-    return SCRIPTS["requeue_changed"].sha
 
 
 @pytest.mark.parametrize("verb", [Inspector.requeue, Inspector.discard])

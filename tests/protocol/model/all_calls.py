@@ -13,10 +13,12 @@ TASK_CALLS = {
     "cancel, held": SCRIPT_CALLS["cancel"]._replace(seed=task_calls.held),
     "purge, held": SCRIPT_CALLS["purge"]._replace(seed=task_calls.held, grows=True),
 }
-# Dead letters that take more with them to another queue.
+# Dead letters that go to another queue, or get other arguments.
 REQUEUE_CALLS = {
-    "requeue_elsewhere, unique": SCRIPT_CALLS["requeue_elsewhere"]._replace(seed=requeue_calls.unique),
-    "requeue_elsewhere, back again": SCRIPT_CALLS["requeue_elsewhere"]._replace(seed=requeue_calls.back_again),
+    "requeue, elsewhere": SCRIPT_CALLS["requeue"]._replace(act=requeue_calls.requeue),
+    "requeue, unique elsewhere": ScriptCall(requeue_calls.unique, requeue_calls.requeue),
+    "requeue, back again": ScriptCall(requeue_calls.back_again, requeue_calls.requeue),
+    "requeue, changed": SCRIPT_CALLS["requeue"]._replace(act=requeue_calls.change),
 }
 ALL_CALLS: dict[str, ScriptCall] = {
     **OTHER_CALLS,

@@ -284,13 +284,15 @@ class ParallelRun:
 
     def requeue_elsewhere(self, queue: str, job_ids: Sequence[str], target: str) -> None:
         expected = requeue_elsewhere(self.models[queue], self.models[target], job_ids)
-        keys = [self.broker.keys.of(name) for name in (queue, target)]
-        answer = self.broker.redis.execute_one(SCRIPTS["requeue_elsewhere"].call_many(keys, (LATEST, *job_ids)))
-        self.same(list(map(bytes.decode, answer)), expected)
+        self.same(self._requeue(queue, target, LATEST, "", *job_ids), expected)
 
     def requeue_changed(self, queue: str, latest: int, job_id: str, body: str) -> None:
         expected = self.models[queue].requeue_changed(latest, job_id, body)
-        self.same(self._script(queue, "requeue_changed", latest, job_id, body).decode(), expected)
+        self.same(self._requeue(queue, queue, latest, body, job_id), expected)
+
+    def _requeue(self, queue: str, target: str, *arguments: int | str) -> list[str]:
+        keys = [self.broker.keys.of(name) for name in (queue, target)]
+        return list(map(bytes.decode, self.broker.redis.execute_one(SCRIPTS["requeue"].call_many(keys, arguments))))
 
     def run_now(self, queue: str, job_id: str) -> None:
         self.same(self._script(queue, "run_now", job_id).decode(), self.models[queue].run_now(job_id))

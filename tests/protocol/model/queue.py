@@ -21,7 +21,6 @@ from tests.protocol.model.remembering import Remembering
 from tests.protocol.model.room import Room
 from tests.protocol.model.runs import Runs
 from tests.protocol.model.state import (
-    RESULT_MS,
     Ahead,
     Clock,
     Entry,
@@ -367,13 +366,11 @@ class Queue(State):
             self.count("requeued", len(queued))
         return queued
 
-    def requeue_changed(self, latest: int, job_id: str, body: str) -> str:
-        if self.dead.get(job_id, latest + 1) > latest:
-            return "elsewhere"
-        if not self.requeue([job_id]):
-            return "elsewhere"
-        self.jobs[job_id].body = body
-        return "queued"
+    def requeue_changed(self, latest: int, job_id: str, body: str) -> list[str]:
+        queued = self.requeue([job_id]) if self.dead.get(job_id, latest + 1) <= latest else []
+        if queued:
+            self.jobs[job_id].body = body
+        return queued
 
     def run_now(self, job_id: str) -> str:
         if job_id not in self.jobs:

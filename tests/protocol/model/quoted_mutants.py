@@ -25,7 +25,7 @@ QUOTED_MUTANTS = (
     Mutant("band_order_reversed", "claim", '"ZREVRANGE", q.bands', '"ZRANGE", q.bands'),
     Mutant("front_ignored", "lib/enqueue", 'front ~= "" and "LPUSH"', 'false and "LPUSH"'),
     Mutant("released_in_reverse", "settle", 'verb == "release" and #ids + 1 - n or n', "n"),
-    Mutant("requeued_ahead", "lib/requeue", "(%-?%d+)%+?(", "(%-?%d+%+?)("),
+    Mutant("requeued_ahead", "requeue", "(%-?%d+)%+?(", "(%-?%d+%+?)("),
     Mutant("promoted_too_early", "promote", '"-inf", now, "WITHSCORES"', '"-inf", now + 1, "WITHSCORES"'),
     Mutant("looked_at_too_far", "lib/promote", '"-inf", now, "LIMIT", 0, most', '"-inf", "+inf", "LIMIT", 0, most'),
     # G8: enqueued twice is enqueued once

@@ -1,9 +1,11 @@
-"""Calls that queue dead letters in another queue, for script_calls.py and all_calls.py."""
+"""Calls that queue dead letters in another queue, or with other arguments, for all_calls.py."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django_rtq.console.reading.actions import How
+from django_rtq.console.reading.readers import Inspector
 from django_rtq.core.broker.messages import NewJob
 from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import QUEUE, claim, dead_job, dead_unique_job, settle, settlement
@@ -13,6 +15,10 @@ TARGET = "bulk"
 
 def requeue(broker: Any, jobs: Any) -> None:
     requeue_elsewhere(broker, jobs, TARGET)
+
+
+def change(broker: Any, jobs: Any) -> None:
+    Inspector(broker).actions.act("requeue", QUEUE, [jobs[0].id], How(body='{"task":"b"}'))
 
 
 def unique(broker: Any) -> list[NewJob]:

@@ -15,7 +15,6 @@ from django_rtq.limits.store import LimitStore
 from tests.protocol.model import (
     batch_calls,
     log_calls,
-    requeue_calls,
     step_calls,
     task_calls,
     time_calls,
@@ -164,11 +163,6 @@ def _run_all_now(broker, jobs):
     for job in jobs:
         with suppress(WrongState):  # sent again after a lost reply
             Inspector(broker).run_now(job.id, QUEUE)
-
-
-def _change(broker, jobs):
-    command = SCRIPTS["requeue_changed"].call(broker.keys.of(QUEUE), (10**15, jobs[0].id, '{"task":"b"}'))
-    broker.redis.execute_one(command, resend=True)
 
 
 def _register(broker, jobs):
@@ -321,8 +315,6 @@ SCRIPT_CALLS = {
     "reclaim_worker": ScriptCall(_lapsed, lambda broker, jobs: Inspector(broker).reclaim_worker(WORKER)),
     "renew": ScriptCall(_idle, lambda broker, jobs: steps.renew(broker, [QUEUE], [WORKER])),
     "requeue": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
-    "requeue_elsewhere": ScriptCall(_dead, requeue_calls.requeue),
-    "requeue_changed": ScriptCall(_dead, _change),
     "resume": _by_hand(_paused, "resume"),
     "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),
     "search_jobs": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),

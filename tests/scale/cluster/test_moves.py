@@ -74,7 +74,7 @@ def test_neither_master_runs_a_script_while_the_slot_moves(broker, half_moved, s
     commands = [command_of(script, keys) for script in SCRIPTS.values()]
     if several:
         queues = [keys, broker.keys.of("low")]
-        commands = [SCRIPTS[name].call_many(queues, ()) for name in ("claim", "requeue_elsewhere")]
+        commands = [SCRIPTS[name].call_many(queues, ()) for name in ("claim", "requeue")]
 
     for command in commands:
         with pytest.raises((AskError, TryAgainError)):
