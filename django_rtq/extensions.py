@@ -55,6 +55,7 @@ EXTENSIONS: list[Extension] = [
         inspector="django_rtq.console.reading.readers.get_inspector",
         internal_task="django_rtq.console.internal_tasks.run_bulk_action",
         job_logs="django_rtq.console.job_logs.collect_logs",
+        run_metrics="django_rtq.console.run_metrics.CountedRuns",
         waiting_reason="django_rtq.console.reading.jobs.waiting_reason.find_waiting",
     ),
 ]

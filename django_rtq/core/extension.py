@@ -47,6 +47,7 @@ class Extension:
     read_limit: str = ""  # (name, value) -> the value of a limit in RTQ["QUEUES"]; raises ValueError
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
     router: str = ""  # Router of core/broker/task_backends.py: where jobs go, with RTQ["SHARDS"]
+    run_metrics: str = ""  # a subclass of RunMetrics in core/worker/run_metrics.py
     run_part: str = ""  # () -> RunPart of core/worker/process/run.py
     schedules: str = ""  # () -> list[ScheduledTask]: that the app declares itself
     send_event: str = ""  # (Broker, id, queue, event, value, token) -> Steps[str]: gives a job an event

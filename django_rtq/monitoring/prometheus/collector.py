@@ -11,13 +11,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from django_rtq.console.histogram import upper_bound
 from django_rtq.console.incidents import Incident, read_incidents
 from django_rtq.console.merging import sum_of_counts
 from django_rtq.console.reading.details import WorkerDetails
 from django_rtq.console.reading.metrics.reader import TaskCounts, Totals
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.readers import get_inspector
-from django_rtq.core.broker.histogram import upper_bound
 from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_place
 from django_rtq.exceptions import BrokerError
 

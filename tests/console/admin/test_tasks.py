@@ -7,8 +7,8 @@ import pytest
 
 from django_rtq import task
 from django_rtq.console.admin.pages import tasks
+from django_rtq.console.histogram import bucket_of
 from django_rtq.console.subjects.tasks import Tasks
-from django_rtq.core.broker.histogram import bucket_of
 from django_rtq.core.tasks import registry
 from tests.console.admin.conftest import MAIL, body, text
 from tests.console.lua.test_dead_letters import bury

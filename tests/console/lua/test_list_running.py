@@ -2,8 +2,8 @@
 
 import pytest
 
+from django_rtq.console.histogram import bucket_of
 from django_rtq.console.reading import overview
-from django_rtq.core.broker.histogram import bucket_of
 from django_rtq.core.broker.settlement import Settlement
 from tests.support.jobs import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
 from tests.support.redis_server import LEASE_SECONDS

@@ -2,8 +2,8 @@
 
 import pytest
 
+from django_rtq.console.histogram import bucket_of
 from django_rtq.console.reading.metrics.reader import TaskMetrics
-from django_rtq.core.broker.histogram import bucket_of
 from tests.console.lua.test_task_metrics import count_runs, tell
 from tests.support.jobs import QUEUE
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from django_rtq.console.histogram import bucket_of, midpoint_of, percentile
 from django_rtq.console.reading.metrics.reader import TaskMetrics
-from django_rtq.core.broker.histogram import bucket_of, midpoint_of, percentile
 from django_rtq.core.broker.settlement import Settlement
 from tests.support.jobs import QUEUE, claimed_job
 

@@ -22,9 +22,9 @@ from django_rtq.core.worker.outcome import (
     Suspended,
     UnknownTask,
 )
-from django_rtq.core.worker.process.metrics import RunMetrics
 from django_rtq.core.worker.process.outcome_recorder import OutcomeRecorder
 from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.run_metrics import RunMetrics
 from tests.core.worker.claimed_runs import BODY, DONE
 from tests.core.worker.shared_states import ID, running
 from tests.support.jobs import QUEUE, WORKER

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.core.broker.histogram import bucket_of, upper_bound
+from django_rtq.console.histogram import bucket_of, upper_bound
 from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.monitoring.prometheus import RTQCollector

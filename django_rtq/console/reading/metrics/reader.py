@@ -15,9 +15,9 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
+from django_rtq.console.histogram import percentile
 from django_rtq.console.merging import COUNTS, LEAST, ONE, SUM, merge_by
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.histogram import percentile
 from django_rtq.core.broker.keys import QueueKeys
 from django_rtq.core.broker.redis.client import as_dict
 from django_rtq.core.broker.redis.commands import Command

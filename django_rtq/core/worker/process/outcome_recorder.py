@@ -34,8 +34,8 @@ from django_rtq.core.worker.outcome import (
     send_failed,
     unknown_since,
 )
-from django_rtq.core.worker.process.metrics import RunMetrics
 from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.run_metrics import RunMetrics
 from django_rtq.core.worker.shared_entries import TOMBSTONE_MS
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import BrokerError

@@ -21,7 +21,6 @@ from django_rtq.core.broker.worker_messages import ClaimResult
 from django_rtq.core.threads import ReconnectDelay
 from django_rtq.core.worker.options import EXIT_FORKED
 from django_rtq.core.worker.outcome import Acked, Buried, Outcome, Retried, UnknownTask
-from django_rtq.core.worker.process.metrics import RunMetrics
 from django_rtq.core.worker.process.outcome_recorder import (
     OutcomeRecorder,
     decide_unknown_task,
@@ -29,6 +28,7 @@ from django_rtq.core.worker.process.outcome_recorder import (
 )
 from django_rtq.core.worker.process.progress import ProgressReports
 from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.run_metrics import make_metrics
 from django_rtq.core.worker.shared_entries import MAX_ID_BYTES, Revoked
 from django_rtq.core.worker.shared_memory import MAX_NAME_BYTES, SharedState
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, TimeLimitExceeded
@@ -150,7 +150,7 @@ class WorkerSession:
         self._round_trip = threading.RLock()  # one round trip at a time: outcomes under way are in neither list
         self._settlements: dict[str, Settlement] = {}
         self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, without an outcome
-        self._metrics = RunMetrics()
+        self._metrics = make_metrics()
         self._has_counts = False  # something was counted until the last round trip, and not sent
         self._record = OutcomeRecorder(broker.config, shared, self._metrics).record
         self.logs: JobLogs | None = None  # what jobs log, if it is kept
@@ -428,8 +428,8 @@ class WorkerSession:
     def report_metrics(self) -> None:
         """Send outcomes and metrics now, without claiming. Raises BrokerUnavailable."""
         with self._lock:
-            self._metrics.make_due()
-        if self._metrics:
+            are_due = self._metrics.make_due()
+        if are_due:
             self.fetch(0, idle=0)
         self.settle()
 

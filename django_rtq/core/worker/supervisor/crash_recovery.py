@@ -24,7 +24,7 @@ from django_rtq.core.tasks import registry
 from django_rtq.core.threads import Loop, log_trouble
 from django_rtq.core.worker.crashing_clients import ClientOfQueue
 from django_rtq.core.worker.outcome import BURIED, COUNTED_AS, RETRIED, Retried, decide, failure_line, send_failed
-from django_rtq.core.worker.run_counts import QueueCounts, load_counts
+from django_rtq.core.worker.run_metrics import RunMetrics, make_metrics
 from django_rtq.core.worker.shared_entries import Finished
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
@@ -47,7 +47,7 @@ class _CrashedProcess:
     blamed: Sequence[str]  # jobs that may have caused its end
     finished: Sequence[Finished]  # jobs that were over; Redis may not have their outcomes
     dumps: tuple[bytes, bytes, bytes]  # what it had counted of runs, and not sent: see Entries.counts()
-    counts: dict[str, QueueCounts] | None = None  # by queue: the one of them that applies
+    counts: RunMetrics | None = None  # the one of them that applies
 
 
 class CrashRecovery(Loop):
@@ -129,14 +129,13 @@ class CrashRecovery(Loop):
         if process.counts is None:
             before, after, sent = process.dumps
             is_reported = sent and not any(sent in attempts for attempts in held.values())
-            process.counts = load_counts(after if is_reported else before)
+            process.counts = make_metrics(after if is_reported else before)
         if process.blamed:
             self._blame(process, held)
         settle_finished(self._broker, self._queues, process.worker, process.finished, counts=process.counts)
-        for queue in list(process.counts):
-            metrics = list(process.counts[queue].calls())
-            self._broker.settle(process.worker, queue, Settlement(metrics=metrics))
-            del process.counts[queue]
+        for queue in process.counts.queues():
+            self._broker.settle(process.worker, queue, Settlement(metrics=process.counts.calls(queue)))
+            process.counts.forget(queue)
         self._progress_at = time.monotonic()
         self._record_timeouts(process, send_later)
         for queue in self._queues:
@@ -186,9 +185,8 @@ class CrashRecovery(Loop):
         line = failure_line(error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker)
         delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
         report = Report(RETRIED if isinstance(outcome, Retried) else BURIED, job_id, delay_ms, line.encode())
-        counts = QueueCounts()  # the process that was to count this run was killed
-        for name in COUNTED_AS[report.verb]:
-            counts.tasks[job.task].outcomes[name] += 1
-        settlement = Settlement(reports=[report], metrics=list(counts.calls()))
+        counts = make_metrics()  # the process that was to count this run was killed
+        counts.add(job.queue, job.task, *COUNTED_AS[report.verb])
+        settlement = Settlement(reports=[report], metrics=counts.calls(job.queue))
         if not self._broker.settle(worker, job.queue, settlement):
             send_later.append(partial(send_failed, CrashRecovery, job, job.id, outcome))

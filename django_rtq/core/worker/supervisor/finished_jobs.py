@@ -12,7 +12,7 @@ from django_rtq.core.jobs.failure import Failure
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.jobs.outcome import is_result_lost
 from django_rtq.core.worker.outcome import ACKED, BURIED, COUNTED_AS, RETRIED
-from django_rtq.core.worker.run_counts import QueueCounts
+from django_rtq.core.worker.run_metrics import RunMetrics
 from django_rtq.core.worker.shared_entries import Finished
 
 logger = logging.getLogger("django_rtq")
@@ -24,11 +24,11 @@ def settle_finished(
     worker: str,
     finished: Sequence[Finished],
     *,
-    counts: dict[str, QueueCounts] | None = None,
+    counts: RunMetrics | None = None,
 ) -> None:
     """Settle these jobs as far as Redis does not have their outcomes. Raises BrokerError. May be repeated.
 
-    Their signals were sent by the process. `counts`: what a dead process had counted by queue, without these jobs. They
+    Their signals were sent by the process. `counts`: what a dead process had counted, without these jobs. They
     are added, and what was sent is removed. A process that lives counts them itself.
     """
     if not finished:
@@ -42,9 +42,9 @@ def settle_finished(
         for job in unreported:
             settlement.add(_report_of(job, worker))
         if counts is not None:
-            of_queue = counts.pop(queue, None) or QueueCounts()
-            _count(broker, queue, unreported, of_queue)
-            settlement.metrics = list(of_queue.calls())
+            _count(broker, queue, unreported, counts)
+            settlement.metrics = counts.calls(queue)
+            counts.forget(queue)
         broker.settle(worker, queue, settlement)
         logger.info("settled finished jobs of worker %s: %d", worker, len(unreported))
         _warn_of_lost_results(queue, unreported)
@@ -63,10 +63,10 @@ def _warn_of_lost_results(queue: str, jobs: Sequence[Finished]) -> None:
             logger.warning("job %s succeeded, but its result is lost", job_id, extra=extra)
 
 
-def _count(broker: WorkerBroker, queue: str, jobs: Sequence[Finished], counts: QueueCounts) -> None:
+def _count(broker: WorkerBroker, queue: str, jobs: Sequence[Finished], counts: RunMetrics) -> None:
     for job, (_, task) in zip(jobs, broker.heads(queue, [job.job_id for job in jobs]), strict=True):
-        for name in COUNTED_AS.get(job.verb, ()) if task else ():
-            counts.tasks[task].outcomes[name] += 1
+        if task and job.verb in COUNTED_AS:
+            counts.add(queue, task, *COUNTED_AS[job.verb])
 
 
 def _lost_failure(job: Finished, worker: str) -> bytes:

@@ -95,7 +95,7 @@ def test_an_idle_orphan_waits_no_more(make, parent, redis, journal):
 
 @needs("console")
 def test_an_idle_process_sends_its_metrics_while_its_claim_blocks(make, redis, journal, monkeypatch):
-    monkeypatch.setattr("django_rtq.core.worker.process.metrics.REPORT_SECONDS", 1000.0)
+    monkeypatch.setattr("django_rtq.console.run_metrics.REPORT_SECONDS", 1000.0)
     monkeypatch.setattr("django_rtq.core.worker.process.process.IDLE_SECONDS", 0.05)
     for _ in range(2):  # the first is reported at once
         tasks.note.delay("job")

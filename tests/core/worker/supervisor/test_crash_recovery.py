@@ -1,12 +1,10 @@
 """Jobs of crashed processes are reclaimed; a stop waits for that while Redis is reachable."""
 
-from collections import defaultdict
-
 import pytest
 
 from django_rtq import signals
 from django_rtq.core.broker.settlement import Settlement
-from django_rtq.core.worker.run_counts import QueueCounts, dump_counts
+from django_rtq.core.worker.run_metrics import make_metrics
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor import crash_recovery as module
 from django_rtq.core.worker.supervisor.crash_recovery import CrashRecovery
@@ -160,10 +158,10 @@ def test_a_process_without_blamed_jobs_blames_nobody(broker, shared):
 
 @needs("console")
 def test_what_a_killed_process_had_counted_is_sent_once(redis, broker, crash_recovery, shared):
-    counts = defaultdict(QueueCounts)
+    counts = make_metrics()
     for queue, task in ((QUEUE, "app.one"), (QUEUE, "app.two"), ("low", "app.one")):
-        counts[queue].tasks[task].outcomes["done"] += 2
-    shared.begin_counts(dump_counts(counts), b"")
+        counts.add(queue, task, "done", "done")
+    shared.begin_counts(counts.dump(), b"")
     shared.confirm_counts()
     crash_recovery.add(shared, crashed=[])
     redis.answer_once(b"-LOADING for a while\r\n")
@@ -186,9 +184,9 @@ def test_what_was_on_its_way_when_the_process_was_killed_is_counted_once(
     shared.start_batch([job.id.encode()])
     shared.start(0)
     shared.finish_without_result(0)
-    counts = defaultdict(QueueCounts)
-    counts[QUEUE].tasks["app.one"].outcomes["done"] += 1
-    shared.begin_counts(dump_counts(counts), job.id.encode())
+    counts = make_metrics()
+    counts.add(QUEUE, "app.one", "done")
+    shared.begin_counts(counts.dump(), job.id.encode())
     if has_arrived:
         broker.settle(WORKER, QUEUE, Settlement(ack=[job.id, 1000, ""]))
     crash_recovery.add(shared, crashed=[])

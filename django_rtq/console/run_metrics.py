@@ -7,27 +7,23 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
 from math import frexp
 
-from django_rtq.core.broker.histogram import BUCKETS, bucket_of
-from django_rtq.core.broker.redis.commands import Argument
+from django_rtq.console.histogram import BUCKETS, bucket_of
+from django_rtq.console.run_counts import QueueCounts, dump_counts, load_counts
 from django_rtq.core.worker.process.run import Run
-from django_rtq.core.worker.run_counts import QueueCounts, dump_counts
+from django_rtq.core.worker.run_metrics import Calls, RunMetrics
 
 REPORT_SECONDS = 1.0
 _SHORT_WAITS = [bucket_of(ms) for ms in range(1000)]
 
 
-class RunMetrics:
+class CountedRuns(RunMetrics):
     """Metrics since the last report. The caller holds the lock of the session."""
 
-    def __init__(self) -> None:
-        self._queues: defaultdict[str, QueueCounts] = defaultdict(QueueCounts)
+    def __init__(self, dump: bytes = b"") -> None:
+        self._queues = load_counts(dump)
         self._report_at = 0.0  # on time.monotonic()
-
-    def __bool__(self) -> bool:
-        return bool(self._queues)
 
     def add_done(self, run: Run, wait_ms: int) -> None:
         """Count a run that succeeded. Called for every job: takes well under a microsecond."""
@@ -64,18 +60,36 @@ class RunMetrics:
             of_client.runs += 1
             of_client.seconds += run.seconds
 
+    def add(self, queue: str, task: str, *outcomes: str) -> None:
+        """Count a run of a process that was killed, in its place."""
+        for outcome in outcomes:
+            self._queues[queue].tasks[task].outcomes[outcome] += 1
+
     def dump(self) -> bytes:
-        """What was counted by task since the last report, for load_counts() in the supervisor."""
+        """What was counted by task since the last report, for the supervisor."""
         return dump_counts(self._queues)
 
-    def make_due(self) -> None:
-        """Report them in the next round trip."""
+    def make_due(self) -> bool:
+        """Report them in the next round trip. False: there are none."""
         self._report_at = 0.0
+        return bool(self._queues)
 
-    def take_due(self) -> dict[str, list[Sequence[Argument]]]:
+    def take_due(self) -> dict[str, Calls]:
         """By queue the arguments of script calls that store them. Empty if the last report was a moment ago."""
         if not self._queues or time.monotonic() < self._report_at:
             return {}
         queues, self._queues = self._queues, defaultdict(QueueCounts)
         self._report_at = time.monotonic() + REPORT_SECONDS
         return {queue: list(of_queue.calls()) for queue, of_queue in queues.items()}
+
+    def queues(self) -> list[str]:
+        """Those with something to report."""
+        return list(self._queues)
+
+    def calls(self, queue: str) -> Calls:
+        """Those that report what was counted of a queue."""
+        return list(self._queues[queue].calls())
+
+    def forget(self, queue: str) -> None:
+        """What was counted of a queue is reported."""
+        self._queues.pop(queue, None)

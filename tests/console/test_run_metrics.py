@@ -4,22 +4,19 @@ import os
 
 import pytest
 
-from django_rtq.core.broker.histogram import bucket_of, midpoint_of
+from django_rtq.console import run_metrics as tally_module
+from django_rtq.console.histogram import bucket_of, midpoint_of
+from django_rtq.console.run_counts import load_counts
+from django_rtq.console.run_metrics import CountedRuns
 from django_rtq.core.worker.options import WorkerOptions
 from django_rtq.core.worker.outcome import Acked, Buried, Expired, Retried
-from django_rtq.core.worker.process import metrics as tally_module
-from django_rtq.core.worker.process.metrics import RunMetrics
 from django_rtq.core.worker.process.process import WorkerProcess
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.session import WorkerSession
-from django_rtq.core.worker.run_counts import load_counts
 from django_rtq.core.worker.shared_entries import MAX_COUNTS
 from django_rtq.core.worker.shared_memory import SharedState
-from tests.support.apps import needs
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import snapshot
-
-pytestmark = needs("console")
 
 TASK = "tests.app.tasks.note"
 DONE = Acked('{"state":"succeeded"}')
@@ -55,7 +52,7 @@ def work(broker, session, *outcomes, client="x"):
 
 
 def test_runs_are_counted_by_task_and_client():
-    metrics = RunMetrics()
+    metrics = CountedRuns()
     for client, seconds in (("x", 0.5), ("x", 0.5), ("y", 2.0)):
         metrics.add_done(run_of(client, seconds), 30)
 
@@ -76,7 +73,7 @@ def test_runs_are_counted_by_task_and_client():
 
 
 def test_the_time_of_failed_runs_counts_for_the_task_only():
-    metrics = RunMetrics()
+    metrics = CountedRuns()
     metrics.add_done(run_of(seconds=0.5), 30)
     metrics.add_failed(run_of(seconds=1.0), "failed", "retried")
 
@@ -89,7 +86,7 @@ def test_the_time_of_failed_runs_counts_for_the_task_only():
 
 
 def test_no_wait_and_no_time_at_all_are_counted_too():
-    metrics = RunMetrics()
+    metrics = CountedRuns()
     metrics.add_done(run_of(seconds=0.0), 0)
 
     ((counters, _),) = metrics.take_due().values()
@@ -99,7 +96,7 @@ def test_no_wait_and_no_time_at_all_are_counted_too():
 
 
 def test_each_queue_is_told_of_its_own():
-    metrics = RunMetrics()
+    metrics = CountedRuns()
     for queue in (QUEUE, "low"):
         metrics.add_done(run_of(queue=queue), 0)
 
@@ -109,22 +106,22 @@ def test_each_queue_is_told_of_its_own():
 def test_it_is_told_once_a_second_at_the_most(monkeypatch):
     now = 100.0
     monkeypatch.setattr(tally_module.time, "monotonic", lambda: now)
-    metrics = RunMetrics()
+    metrics = CountedRuns()
     assert not metrics.take_due()
 
     metrics.add_done(run_of(), 0)
     assert metrics.take_due()
     metrics.add_done(run_of(), 0)
     assert not metrics.take_due()
-    assert metrics
+    assert metrics.queues() == [QUEUE]
 
     now += 1
     assert metrics.take_due()
-    assert not metrics
+    assert not metrics.queues()
 
 
 def test_no_call_is_too_long_for_a_script():
-    metrics = RunMetrics()
+    metrics = CountedRuns()
     for number in range(1200):
         metrics.add_done(run_of(f"client-{number}"), 0)
 
@@ -156,7 +153,7 @@ def test_what_was_not_tried_is_not_counted(redis, broker, session):
 
 
 def test_who_leaves_tells_the_rest(redis, broker, session, inspector, monkeypatch):
-    monkeypatch.setattr("django_rtq.core.worker.process.metrics.REPORT_SECONDS", 1000.0)
+    monkeypatch.setattr("django_rtq.console.run_metrics.REPORT_SECONDS", 1000.0)
     work(broker, session, DONE)
     session.settle()
     work(broker, session, DONE, DONE)

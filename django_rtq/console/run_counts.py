@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import TypeVar
 
-from django_rtq.core.broker.histogram import counter_name
+from django_rtq.console.histogram import counter_name
 from django_rtq.core.broker.redis.commands import Argument
-from django_rtq.core.broker.scripts import SCRIPTS
 
 _MAX_PER_CALL = 500  # counters or clients per script call
 _Counted = TypeVar("_Counted")
@@ -80,9 +79,7 @@ class QueueCounts:
         self.clients: defaultdict[bytes, ClientCounts] = defaultdict(ClientCounts)
 
     def calls(self) -> Iterator[Sequence[Argument]]:
-        """The arguments of the script calls that store them. Where no app does, there are none."""
-        if "add_metrics" not in SCRIPTS:
-            return
+        """The arguments of the script calls that store them."""
         yield from self._calls_of_tasks()
         clients = [(client, one.runs, round(one.seconds * 1_000_000)) for client, one in self.clients.items()]
         for triples in _parts(clients):
