@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import CancelAnswer, Job, JobState
-from django_rtq.core.schedules import cron, every
 from django_rtq.core.tasks.decorator import task
 from django_rtq.core.tasks.options.backoff import constant, exponential, steps
 from django_rtq.core.tasks.task import Task, TaskCall
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from django_rtq.console.nouns import rtq
     from django_rtq.core.jobs.context import Call, JobContext, current_job, report_progress
     from django_rtq.core.jobs.details import JobDetails
+    from django_rtq.core.schedules import cron, every
     from django_rtq.workflows.builder import workflow
     from django_rtq.workflows.handle import Workflow, WorkflowState, get_workflow
 
@@ -127,6 +127,7 @@ __all__ = [
 #: Names that a process which only enqueues does not need, and their modules.
 _WHEN_NEEDED = {
     **dict.fromkeys(("Call", "JobContext", "current_job", "report_progress"), "core.jobs.context"),
+    **dict.fromkeys(("cron", "every"), "core.schedules"),
     **dict.fromkeys(("Workflow", "WorkflowState", "get_workflow"), "workflows.handle"),
     "JobDetails": "core.jobs.details",
     "rtq": "console.nouns",

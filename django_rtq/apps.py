@@ -10,8 +10,8 @@ from django.core import checks as django_checks
 from django.utils.module_loading import autodiscover_modules, import_string
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq.core import logs
 from django_rtq.core.conf.config import has_celery_stand_in, task_modules, uses_task_backend
+from django_rtq.core.operator_logs import connect_operator_events
 
 
 def _when_run(path: str) -> Callable[..., Any]:
@@ -45,7 +45,7 @@ class RTQConfig(AppConfig):
 
     def ready(self) -> None:
         """Does not connect to Redis: `migrate` and `collectstatic` must work without it."""
-        logs.connect_operator_events()
+        connect_operator_events()
         for name, check in CHECKS.items():
             django_checks.register(check, "rtq", deploy=name in IN_DEPLOY)
         django_checks.register(CHECK_OF_TABLES, django_checks.Tags.database)

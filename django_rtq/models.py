@@ -23,12 +23,11 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of, places
 from django_rtq.core.conf.config import get_config
-from django_rtq.core.schedules import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, cron, every
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.calls import check_call, client_name
 from django_rtq.core.tasks.options.kinds import QUEUE
+from django_rtq.core.validation import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH
 from django_rtq.databases.clocks import database_now
-from django_rtq.databases.migrating import with_advice
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
 
 if TYPE_CHECKING:
@@ -139,6 +138,8 @@ class Schedule(models.Model):
 
     def _checks(self) -> Iterator[tuple[str, Callable[[], object]]]:
         """Pairs of a field and a function that raises if its value is invalid."""
+        from django_rtq.core.schedules import cron, every  # processes that only enqueue do not come here
+
         yield "name", self._check_name
         yield "task", lambda: registry.get_public_task(self.task)
         yield "queue", lambda: QUEUE.checked("queue", self.queue, InvalidTask)
@@ -156,6 +157,7 @@ class Schedule(models.Model):
 
     def _check_name(self) -> None:
         from django_rtq.core.scheduler.registry import declared_schedules
+        from django_rtq.core.schedules import every
 
         every(seconds=1, name=self.name)
         source = {entry.name: entry.source for entry in declared_schedules(get_config())}.get(self.name)
@@ -235,6 +237,8 @@ def copy_schedules(backend: str = "") -> None:
     try:
         sync_schedules(backend)
     except (DatabaseError, ImproperlyConfigured, BrokerError) as error:
+        from django_rtq.databases.migrating import with_advice
+
         text = with_advice(error, router.db_for_write(Schedule))
         logger.info("could not copy the schedules from the database to Redis: %s", text)
     finally:

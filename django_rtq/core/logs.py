@@ -23,6 +23,7 @@ from django_rtq.core import signals
 from django_rtq.core.conf.config import is_debug
 from django_rtq.core.jobs.job import Job
 from django_rtq.core.jobs.log_fields import about, about_jobs
+from django_rtq.core.operator_logs import first_ids
 from django_rtq.exceptions import TaskNotFound
 
 logger = logging.getLogger("django_rtq")
@@ -58,13 +59,6 @@ def is_unknown_task(error: BaseException) -> bool:
 _unknown_tasks = OncePerTask()
 
 
-def connect_operator_events() -> None:
-    """Log cancelled, requeued and discarded jobs, in every process. May be called twice."""
-    signals.job_cancelled.connect(log_cancelled, dispatch_uid="rtq-log")
-    signals.job_requeued.connect(log_requeued, dispatch_uid="rtq-log")
-    signals.job_discarded.connect(log_discarded, dispatch_uid="rtq-log")
-
-
 def connect() -> None:
     """Log what workers and schedulers do with jobs, in this process. May be called twice."""
     signals.job_retried.connect(log_retried, dispatch_uid="rtq-log")
@@ -94,7 +88,7 @@ def _jobs(job_ids: Sequence[str]) -> str:
 
 def log_enqueued(*, job_ids: Sequence[str], queue: str, task: str, **kwargs: object) -> None:
     extra = about_jobs(job_ids, queue=queue, task=task)
-    logger.debug("enqueued %s of %s to queue %s: %s", _jobs(job_ids), task, queue, _first_ids(job_ids), extra=extra)
+    logger.debug("enqueued %s of %s to queue %s: %s", _jobs(job_ids), task, queue, first_ids(job_ids), extra=extra)
 
 
 def log_started(*, job: Job, **kwargs: object) -> None:
@@ -139,12 +133,12 @@ def log_reclaimed(
     source = f"worker {worker}" if worker else "workers with expired leases"
     if job_ids:
         logger.warning(
-            "reclaimed %s from %s to queue %s: %s", _jobs(job_ids), source, queue, _first_ids(job_ids),
+            "reclaimed %s from %s to queue %s: %s", _jobs(job_ids), source, queue, first_ids(job_ids),
             extra=about_jobs(job_ids, queue=queue),
         )  # fmt: skip
     if buried_ids:
         logger.error(
-            "buried %s of %s after too many crashes: %s", _jobs(buried_ids), source, _first_ids(buried_ids),
+            "buried %s of %s after too many crashes: %s", _jobs(buried_ids), source, first_ids(buried_ids),
             extra=about_jobs(buried_ids, queue=queue),
         )  # fmt: skip
 
@@ -156,34 +150,14 @@ def log_suspended(*, job: Job, seconds: float, **kwargs: object) -> None:
 
 def log_released(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
     extra = about_jobs(job_ids, queue=queue)
-    logger.debug(
-        "released %s that did not run to queue %s: %s", _jobs(job_ids), queue, _first_ids(job_ids), extra=extra
-    )
-
-
-def log_cancelled(*, job_id: str, queue: str, **kwargs: object) -> None:
-    logger.info("cancelled job %s of queue %s", job_id, queue, extra=about_jobs([job_id], queue=queue))
-
-
-def log_requeued(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    extra = about_jobs(job_ids, queue=queue)
-    logger.info("requeued %d dead letters in queue %s: %s", len(job_ids), queue, _first_ids(job_ids), extra=extra)
-
-
-def log_discarded(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    extra = about_jobs(job_ids, queue=queue)
-    logger.info("discarded %d dead letters of queue %s: %s", len(job_ids), queue, _first_ids(job_ids), extra=extra)
+    logger.debug("released %s that did not run to queue %s: %s", _jobs(job_ids), queue, first_ids(job_ids), extra=extra)
 
 
 def log_stale(*, job_ids: Sequence[str], worker: str, **kwargs: object) -> None:
     logger.warning(
-        "ignored %d results of worker %s, which no longer held the jobs: %s", len(job_ids), worker, _first_ids(job_ids),
+        "ignored %d results of worker %s, which no longer held the jobs: %s", len(job_ids), worker, first_ids(job_ids),
         extra=about_jobs(job_ids),
     )  # fmt: skip
-
-
-def _first_ids(job_ids: Sequence[str]) -> str:
-    return ", ".join(job_ids[:10]) + (", …" if len(job_ids) > 10 else "")
 
 
 def _log_error(level: int, error: BaseException, job: Job | None, message: str, values: tuple[Any, ...]) -> None:

@@ -13,20 +13,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from itertools import count, islice, takewhile
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django_rtq.core.conf.config import time_zone_name
-from django_rtq.core.validation import did_you_mean, is_whole
+from django_rtq.core.validation import (
+    MAX_CAP,
+    MAX_EXPRESSION_LENGTH,
+    MAX_MISSED,
+    MAX_NAME_LENGTH,
+    did_you_mean,
+    is_whole,
+)
 from django_rtq.exceptions import InvalidTask
 
 if TYPE_CHECKING:
     from django_rtq.core.cron import CronExpression
 
-MAX_EXPRESSION_LENGTH = 200
-MAX_NAME_LENGTH = 200
-MAX_MISSED = 100  # default of `cap`
-MAX_CAP = 1000
 MISSED_SECONDS = 60  # a slot that is older than that was missed
 START_FORMAT = "%Y-%m-%d %H:%M:%S UTC"
 _ALIASES = {
@@ -169,26 +172,14 @@ def every(
     return _schedule("every", options, every_ms=every_ms, start_ms=_start_ms(start, every_ms))
 
 
-class _Schedules(tuple[Schedule, ...]):
-    """The option `schedule` of a task."""
-
-    __slots__ = ()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """A task of huey has a method of this name."""
-        raise TypeError("`schedule` is the option of a task. To run a job later, use using(run_after=…).delay(…).")
-
-
-def schedules_option(owner: str, value: Any) -> tuple[Schedule, ...]:
+def named_schedules(owner: str, value: Any) -> Iterator[Schedule]:
     """The option `schedule` of a task: one schedule or several, each gets a name. Raises InvalidTask."""
     entries = value if isinstance(value, list | tuple) else (value,)
-    named = []
     for number, entry in enumerate(entries, start=1):
         if not isinstance(entry, Schedule):
             raise InvalidTask(f"{owner}: schedule is {entry!r}, but has to be cron(…) or every(…), or a list of them.")
         default = owner if number == 1 else f"{owner}#{number}"
-        named.append(entry if entry.name else replace(entry, name=default))
-    return _Schedules(named)
+        yield entry if entry.name else replace(entry, name=default)
 
 
 def schedule_from_settings(name: str, options: Mapping[str, Any]) -> Schedule:

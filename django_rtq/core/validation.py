@@ -7,7 +7,11 @@ import math
 from collections.abc import Iterable
 from typing import TypeGuard
 
-MAX_STEP_NAME = 100  # characters
+# Of schedules, which rows of the database have, too:
+MAX_EXPRESSION_LENGTH = 200
+MAX_NAME_LENGTH = 200
+MAX_MISSED = 100  # default of `cap`
+MAX_CAP = 1000
 TEN_YEARS = 10 * 365 * 86_400.0  # seconds; the longest duration: more is a mistake of units, and dates overflow
 
 
@@ -28,11 +32,6 @@ def did_you_mean(name: str, known: Iterable[str], *, otherwise: str = "", quoted
 def is_number(value: object) -> TypeGuard[int | float]:
     """Whether it is an int or a float. True and False are not numbers here."""
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def is_step_name(value: object) -> TypeGuard[str]:
-    """Whether it can be the name of a step of a job, or of an event."""
-    return isinstance(value, str) and 0 < len(value) <= MAX_STEP_NAME and value.isprintable()
 
 
 def is_finite(value: object) -> TypeGuard[int | float]:

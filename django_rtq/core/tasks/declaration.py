@@ -6,7 +6,7 @@ import inspect
 import logging
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.apps import apps
 
@@ -15,10 +15,32 @@ from django_rtq.core.tasks.calls import signature_of
 from django_rtq.core.under_test import is_under_test
 from django_rtq.exceptions import InvalidTask
 
+if TYPE_CHECKING:
+    from django_rtq.core.schedules import Schedule
+
 logger = logging.getLogger("django_rtq")
 
 _NAME = re.compile(r"[\w.:-]{1,200}")  # names are parts of JSON, URLs and lines that scripts split at spaces
 _SHOWN = ("__module__", "__name__", "__qualname__", "__doc__")
+
+
+class Schedules(tuple["Schedule", ...]):
+    """The option `schedule` of a task."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """A task of huey has a method of this name."""
+        raise TypeError("`schedule` is the option of a task. To run a job later, use using(run_after=…).delay(…).")
+
+
+def schedules_option(owner: str, value: Any) -> Schedules:
+    """The schedules of a task. Raises InvalidTask."""
+    if value == ():
+        return Schedules()
+    from django_rtq.core.schedules import named_schedules  # few tasks have one
+
+    return Schedules(named_schedules(owner, value))
 
 
 def check_function(value: Any) -> None:

@@ -20,7 +20,6 @@ from django_rtq.core.broker.task_backends import router
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.tasks.calls import CalledTask, new_job
-from django_rtq.core.tasks.options.uniqueness import OnConflict, Uniqueness
 from django_rtq.core.transactions.on_commit import (
     away,
     defer,
@@ -35,6 +34,8 @@ from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob, N
 
 if TYPE_CHECKING:
     from django.tasks import TaskResult
+
+    from django_rtq.core.tasks.options.uniqueness import OnConflict, Uniqueness
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)

@@ -16,12 +16,12 @@ from django_rtq.core.conf.option import FLAG, Unfit, accepts, number, one_of, op
 from django_rtq.core.extension import no_attribute, parts, required
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
-from django_rtq.core.schedules import Schedule, schedules_option
 from django_rtq.core.tasks.calls import ClientOption, Signature, check_call, signature_of
 from django_rtq.core.tasks.declaration import (
     aliases_option,
     check_function,
     name_option,
+    schedules_option,
     shown_attributes,
     warn_if_unknown_to_workers,
 )
@@ -41,6 +41,7 @@ from django_rtq.exceptions import ConfigurationError, InvalidTask
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from django_rtq.core.schedules import Schedule
     from django_rtq.core.tasks.options.types import CeleryOptions, UsingOptions
     from django_rtq.core.tasks.options.uniqueness import OnConflict, Uniqueness, UniqueOption, Until
 

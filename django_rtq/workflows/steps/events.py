@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Any, TypeGuard
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QueueKeys
@@ -11,13 +11,18 @@ from django_rtq.core.broker.one_job import check_id, names_to_ask, other_place
 from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs import serializer
-from django_rtq.core.validation import MAX_STEP_NAME, is_step_name
 from django_rtq.exceptions import JobNotFound, PayloadTooLarge, WrongState
 
+MAX_STEP_NAME = 100  # characters
 MAX_VALUE_BYTES = 65_536
 MAX_EVENTS = 1_000  # of a job
 MAX_UNREAD = 100  # of them, that it has not read
 MAX_EVENT_BYTES = 4_194_304  # of their values, together
+
+
+def is_step_name(value: object) -> TypeGuard[str]:
+    """Whether it can be the name of a step of a job, or of an event."""
+    return isinstance(value, str) and 0 < len(value) <= MAX_STEP_NAME and value.isprintable()
 
 
 def written_event(event: object, value: Any) -> str:

@@ -27,7 +27,7 @@ from django.db.models.query import ModelIterable
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.record import Wait
 from django_rtq.core.threads import ReconnectDelay
-from django_rtq.core.validation import MAX_STEP_NAME, TEN_YEARS, is_number, is_step_name
+from django_rtq.core.validation import TEN_YEARS, is_number
 from django_rtq.databases.exactly_once import STEP_MARK, commit_once
 from django_rtq.exceptions import (
     BrokerUnavailable,
@@ -37,6 +37,7 @@ from django_rtq.exceptions import (
     JobSuspended,
     PayloadError,
 )
+from django_rtq.workflows.steps.events import MAX_STEP_NAME, is_step_name
 from django_rtq.workflows.steps.store import Holder, Remembered, StepStore
 
 MAX_STEPS = 1_000

@@ -7,6 +7,7 @@ import pytest
 from django_rtq.core.worker.outcome import Acked, Buried, Cancelled, Expired, Retried
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.session import WorkerSession
+from django_rtq.core.worker.run_metrics import make_metrics
 from django_rtq.core.worker.shared_entries import TEXTS
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
@@ -168,7 +169,7 @@ def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis,
 def test_finished_jobs_of_a_dead_process_are_counted_for_their_task(redis, broker, child):
     session, shared = child
     finish(broker, child, *OUTCOMES)
-    counts = {}
+    counts = make_metrics()
     for _ in range(2):
         settle_finished(broker, [QUEUE, "low"], session.worker, shared.finished(), counts=counts)
 
@@ -178,4 +179,4 @@ def test_finished_jobs_of_a_dead_process_are_counted_for_their_task(redis, broke
     assert {name: value for name, value in counted.items() if value} == {
         f"done {task}": 2, f"failed {task}": 2, f"retried {task}": 1, f"dead {task}": 1, f"expired {task}": 1,
     }  # fmt: skip
-    assert counts == {}
+    assert counts.queues() == []
