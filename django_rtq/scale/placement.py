@@ -11,8 +11,16 @@ from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 
-from django_rtq.core.broker.task_backends import Router, place_of, shard_numbers, shard_of, shard_pinned_in
-from django_rtq.core.conf.config import Config, get_config
+from django_rtq.core.broker.task_backends import (
+    SHARD,
+    Router,
+    UnknownPlace,
+    place_of,
+    shard_numbers,
+    shard_of,
+    shard_place,
+)
+from django_rtq.core.conf.config import Config, get_config, is_all_in_test_redis
 from django_rtq.core.jobs.job import new_job_id, shard_in, with_shard
 from django_rtq.scale.shard_options import share_of, tag_of_shard
 
@@ -21,7 +29,7 @@ NewId = Callable[..., str]  # of the client of a job, and the digest of a unique
 
 def new_ids(backend: str, queue: str) -> NewId | None:
     """What makes ids that name the shards of jobs. None: no shards, or the backend has a Redis of its own."""
-    pinned = shard_pinned_in(backend) if backend else None
+    pinned = int(backend[1:]) if backend.startswith(SHARD) and shard_numbers() else None
     if pinned is None and not has_shards(backend):
         return None
     return _new_ids(queue, pinned)
@@ -134,13 +142,24 @@ def config_of(number: int) -> Config:
     return replace(config, queues=queues, prefix=tag_of_shard(config.prefix, number, config.shards))
 
 
+def place_of_shard(name: str) -> str:
+    """The place of a shard, by a name of pinned_in(). Raises UnknownPlace."""
+    numbers = shard_numbers()
+    if is_all_in_test_redis() or name == SHARD + "0":
+        return ""
+    if name not in map(shard_place, numbers):
+        known = ", ".join(map(str, numbers)) or "none"
+        raise UnknownPlace(f'There is no shard {name[1:]} in RTQ["SHARDS"]. There are: {known}.')
+    return name
+
+
 class Placement:
     """What the core asks: a Router."""
 
     config_of = staticmethod(config_of)
     new_ids = staticmethod(new_ids)
     check_together = staticmethod(check_together)
-    shard_of_client = staticmethod(shard_of_client)
+    place_of = staticmethod(place_of_shard)
     shard_of_schedule = staticmethod(shard_of_schedule)
 
 

@@ -22,7 +22,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.task_backends import place_of, place_of_job
 from django_rtq.core.conf.config import DATABASE, get_config
-from django_rtq.core.jobs.job import new_workflow_id, shard_in
+from django_rtq.core.jobs.job import shard_in
 from django_rtq.core.tasks.calls import client_name, new_job
 from django_rtq.core.tasks.enqueuing import (
     Calls,
@@ -566,6 +566,12 @@ class AddedSteps(StepCollector):
         self.are_sent = answer in ("ok", "added")
         if answer == "full":
             raise InvalidWorkflow(self.id, f"would have too many {what}: see docs/workflows.md. Divide the work.")
+
+
+def new_workflow_id(shard: int = 0) -> str:
+    """A new id of 12 random hexadecimal digits, of which the first three name a shard other than 0."""
+    digits = secrets.token_hex(6)
+    return f"{shard:03x}{digits[3:]}" if shard else f"{int(digits[0], 16) | 8:x}{digits[1:]}"
 
 
 def _make_in_time(make: Callable[[], tuple[str, str]]) -> tuple[str, str]:

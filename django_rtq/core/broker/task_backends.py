@@ -37,7 +37,7 @@ class UnknownPlace(ConfigurationError):
     """TASKS has no such backend, or RTQ["SHARDS"] no such shard."""
 
 
-_SHARD = "#"  # and its number: the name of the place of a shard
+SHARD = "#"  # and its number: the name of the place of a shard
 
 
 @cache
@@ -48,8 +48,8 @@ def place_of(backend: str) -> str:
     """
     if not backend:
         return ""
-    if backend.startswith(_SHARD):
-        return _place_of_shard(backend)
+    if backend.startswith(SHARD):
+        return router().place_of(backend)
     if backend not in task_backends():
         hint = did_you_mean(backend, task_backends(), quoted=True)
         raise UnknownPlace(f"TASKS has no backend {backend!r}.{hint}")
@@ -61,25 +61,15 @@ def place_of(backend: str) -> str:
     return next((alias for alias in _backends_with_redis() if _address(alias) == address), backend)
 
 
-def _place_of_shard(name: str) -> str:
-    numbers = shard_numbers()
-    if is_all_in_test_redis() or name == _SHARD + "0":
-        return ""
-    if name not in map(shard_place, numbers):
-        known = ", ".join(map(str, numbers)) or "none"
-        raise UnknownPlace(f'There is no shard {name[1:]} in RTQ["SHARDS"]. There are: {known}.')
-    return name
-
-
 @cache
 def shard_place(number: int) -> str:
     """The name of the place of a shard."""
-    return f"{_SHARD}{number}" if number else ""
+    return f"{SHARD}{number}" if number else ""
 
 
 def shard_of(place: str) -> int | None:
     """The number of the shard in this place; None: it is none."""
-    if place.startswith(_SHARD):
+    if place.startswith(SHARD):
         return int(place[1:])
     return 0 if not place and get_config().shards is not None else None
 
@@ -87,17 +77,12 @@ def shard_of(place: str) -> int | None:
 def pinned_in(place: str) -> str:
     """The backend of jobs that have to be in this place, whatever their client."""
     number = shard_of(place)
-    return place if number is None else f"{_SHARD}{number}"
-
-
-def shard_pinned_in(backend: str) -> int | None:
-    """The shard of jobs with a backend of pinned_in(); None for others."""
-    return int(backend[1:]) if backend.startswith(_SHARD) and shard_numbers() else None
+    return place if number is None else f"{SHARD}{number}"
 
 
 def alias_of(place: str) -> str:
     """The alias of the backend in TASKS that names this place; "" for RTQ["REDIS"] and shards."""
-    return "" if place.startswith(_SHARD) else place
+    return "" if place.startswith(SHARD) else place
 
 
 def shard_numbers() -> list[int]:
@@ -120,8 +105,8 @@ class Router(Protocol):
     def check_together(self, job_ids: Iterable[str]) -> None:
         """Raises ValueError if these jobs cannot be stored together."""
 
-    def shard_of_client(self, queue: str, client: str) -> int | None:
-        """The shard of a client's jobs; None without a client, if they may be in any."""
+    def place_of(self, name: str) -> str:
+        """The place of a shard, by a name of pinned_in(). Raises UnknownPlace."""
 
     def shard_of_schedule(self, queue: str, client: str, name: str) -> int:
         """The shard of a schedule's jobs."""
@@ -219,7 +204,7 @@ def _backends_with_redis() -> list[str]:
 
 
 def _own_options(backend: str) -> Mapping[str, Any]:
-    options = task_backends()[backend]["OPTIONS"] if backend and not backend.startswith(_SHARD) else {}
+    options = task_backends()[backend]["OPTIONS"] if backend and not backend.startswith(SHARD) else {}
     return {name: options[name] for name in REDIS_OPTIONS if name in options}
 
 

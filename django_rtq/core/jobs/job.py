@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 import threading
 import time
@@ -123,12 +122,6 @@ def shard_in(id: Any) -> int:
     except ValueError:
         return 0
     return number if number < _NO_SHARD else 0
-
-
-def new_workflow_id(shard: int = 0) -> str:
-    """A new id of 12 random hexadecimal digits, of which the first three name a shard other than 0."""
-    digits = secrets.token_hex(6)
-    return f"{shard:03x}{digits[3:]}" if shard else f"{int(digits[0], 16) | 8:x}{digits[1:]}"
 
 
 def is_member(job_id: bytes | str) -> bool:
