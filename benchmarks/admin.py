@@ -24,20 +24,20 @@ REPEATS = 15  # requests per page or query
 
 def measure(env: Environment, readings: Readings) -> None:
     """Fill Redis once, then repeat each query."""
-    from django_rtq.console.reading.readers import JobFilter, get_inspector
+    from django_rtq.console.reading.readers import JobFilter, readers_of
 
     dead = fill(env, readings)
-    inspector = get_inspector()
-    inspector.job_list.page(QUEUE, "queued")
+    readers = readers_of()
+    readers.job_list.page(QUEUE, "queued")
     queries: dict[str, Callable[[], Any]] = {
-        "overview": inspector.overview.read,
-        "overview_day": lambda: inspector.overview.read(DAY),
-        "queued": lambda: inspector.job_list.page(QUEUE, "queued"),
-        "dead": lambda: inspector.job_list.page(DEAD_QUEUE, "dead"),
-        "clients": lambda: inspector.clients.busiest(QUEUE),
-        "tasks": lambda: inspector.tasks.all(24),
-        "groups": lambda: inspector.dead_letters.groups(DEAD_QUEUE),
-        "filter": lambda: inspector.job_list.page(DEAD_QUEUE, "dead", filter=JobFilter(error_class="NoSuchError")),
+        "overview": readers.overview.read,
+        "overview_day": lambda: readers.overview.read(DAY),
+        "queued": lambda: readers.job_list.page(QUEUE, "queued"),
+        "dead": lambda: readers.job_list.page(DEAD_QUEUE, "dead"),
+        "clients": lambda: readers.clients.busiest(QUEUE),
+        "tasks": lambda: readers.tasks.all(24),
+        "groups": lambda: readers.dead_letters.groups(DEAD_QUEUE),
+        "filter": lambda: readers.job_list.page(DEAD_QUEUE, "dead", filter=JobFilter(error_class="NoSuchError")),
     }
     for name, query in queries.items():
         with Probe(env) as probe:
@@ -196,23 +196,23 @@ def _empty_dead_queue(env: Environment) -> None:
 
 def _click(env: Environment, readings: Readings, dead: int) -> None:
     """One click on a page, with a worker on that queue, until no dead letter is left."""
-    from django_rtq.console.reading.readers import get_inspector
+    from django_rtq.console.reading.readers import readers_of
 
     with env.worker("--queues", DEAD_QUEUE) as worker, Probe(env) as probe:
         started = time.perf_counter()
         run_pages(env, "--click")
-        env.wait_until(lambda: not get_inspector().queues.get(DEAD_QUEUE).dead, "all dead letters are requeued", worker)
+        env.wait_until(lambda: not readers_of().queues.get(DEAD_QUEUE).dead, "all dead letters are requeued", worker)
         readings.add("admin.click", time.perf_counter() - started)
     readings.add("admin.click_block", probe.longest_ms)
 
 
 def _requeue_all(env: Environment, readings: Readings, dead: int) -> None:
     """Requeue all dead letters, in steps, as one click does."""
-    from django_rtq.console.reading.readers import JobFilter, get_inspector
+    from django_rtq.console.reading.readers import JobFilter, readers_of
     from django_rtq.console.reading.selection import Selection
     from django_rtq.console.reading.sweep import Sweep
 
-    inspector, done = get_inspector(), 0
+    readers, done = readers_of(), 0
     matching = JobFilter(task="fail")  # as on the page of a group: it has to read every dead letter
     idle, answers = env.server.directory / "longest_idle", env.server.directory / "longest"
     ping_command = ("-m", "benchmarks.ping", str(env.server.port))
@@ -225,7 +225,7 @@ def _requeue_all(env: Environment, readings: Readings, dead: int) -> None:
         started = time.perf_counter()
         for job_filter in (matching, JobFilter()):
             selection = Selection(queues=[DEAD_QUEUE], filter=job_filter)
-            done += inspector.sweeps.run(Sweep(verb="requeue", selection=selection)).count
+            done += readers.sweeps.run(Sweep(verb="requeue", selection=selection)).count
         seconds = time.perf_counter() - started
     if done != dead:
         raise MeasurementFailed(f"{done:,} of {dead:,} dead letters were requeued.")

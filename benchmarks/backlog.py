@@ -40,9 +40,9 @@ def run_backlog(
 
 def succeeded_in(queue: str) -> int:
     """The number in the queue's own counters."""
-    from django_rtq.console.reading.readers import get_inspector
+    from django_rtq.console.reading.readers import readers_of
 
-    return get_inspector().overview.time_series(queue).total("succeeded")
+    return readers_of().overview.time_series(queue).total("succeeded")
 
 
 def _wait_until_left(env: Environment, left: Callable[[], int], jobs: float, worker: subprocess.Popen[bytes]) -> None:

@@ -252,9 +252,9 @@ def _command(line: str) -> int:
 
 def _forget() -> None:
     """Forget what was read before, as a process that has just started."""
-    from django_rtq.console.reading import inspector
+    from django_rtq.console.reading import readers
 
-    inspector._inspector_of.cache_clear()
+    readers._readers_of.cache_clear()
 
 
 def _excess(first: Cost, again: Cost) -> str:

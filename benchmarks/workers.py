@@ -81,15 +81,15 @@ def _wait_for_runners(env: Environment) -> None:
 
 def _looks(jobs: Sequence[str]) -> dict[str, Callable[[], object]]:
     """What people do with a running job, or a queue."""
-    from django_rtq.console.reading.readers import get_inspector
+    from django_rtq.console.reading.readers import readers_of
 
-    inspector, ids = get_inspector(), iter(random.sample(list(jobs), 2 * CALLS))
+    readers, ids = readers_of(), iter(random.sample(list(jobs), 2 * CALLS))
 
     return {
-        "queue": lambda: inspector.queues.details([QUEUE]),
-        "find": lambda: inspector.find(next(ids)),
-        "cancel": lambda: inspector.cancel(next(ids)),
-        "overview": inspector.overview.read,
+        "queue": lambda: readers.queues.details([QUEUE]),
+        "find": lambda: readers.find(next(ids)),
+        "cancel": lambda: readers.cancel(next(ids)),
+        "overview": readers.overview.read,
     }
 
 

@@ -48,10 +48,10 @@ class Demo:
 
     def __init__(self, env: DemoEnvironment) -> None:
         # Modules that import models are imported in functions, after DemoEnvironment has set Django up.
-        from django_rtq.console.reading.readers import get_inspector
+        from django_rtq.console.reading.readers import readers_of
 
         self._env = env
-        self._inspector = get_inspector()
+        self._readers = readers_of()
         self._failures: list[str] = []
 
     def run(self) -> int:
@@ -173,7 +173,7 @@ class Demo:
         """The counters of both queues since the demo began."""
         totals: Counter[str] = Counter()
         for queue in QUEUES:
-            counts = self._inspector.overview.time_series(queue).counts
+            counts = self._readers.overview.time_series(queue).counts
             totals.update({name: sum(numbers) for name, numbers in counts.items()})
         return totals
 

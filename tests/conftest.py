@@ -184,9 +184,9 @@ def access(broker):
 
 
 @pytest.fixture
-def inspector(broker):
-    """The inspector of this process."""
-    return pytest.importorskip("django_rtq.console.reading.readers").get_inspector()
+def readers(broker):
+    """The readers of this process."""
+    return pytest.importorskip("django_rtq.console.reading.readers").readers_of()
 
 
 # What holds for a database is proved on SQLite, and with RTQ_DATABASES=all, as in CI, on all of these.

@@ -18,7 +18,7 @@ from django.test import override_settings
 from benchmarks.figures import FIGURES
 from benchmarks.publish import README_FIGURES, README_SENTENCE
 from django_rtq import JobState, signals
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QUEUE_KEYS
 from django_rtq.core.broker.maintenance import Maintenance
@@ -150,7 +150,7 @@ def test_the_examples_of_the_tasks_page_run(broker, modules):
         exec(compile(code, f"docs/tasks.md: {file}", "exec"), vars(module))
 
 
-def test_the_examples_of_the_django_tasks_page_run(broker, inspector, modules):
+def test_the_examples_of_the_django_tasks_page_run(broker, readers, modules):
     pytest.importorskip("django.tasks")
     (_, given), (_, code), (_, of_package), *_ = blocks(read("docs/django-tasks.md"))
     options = {}
@@ -162,11 +162,11 @@ def test_the_examples_of_the_django_tasks_page_run(broker, inspector, modules):
         if django.VERSION >= (6, 1):
             reminders = modules("shop/reminders.py")
             exec(compile(of_package, "docs/django-tasks.md", "exec"), vars(reminders))
-            reminder = inspector.find(reminders.order_shipped(8, "acme"))
+            reminder = readers.find(reminders.order_shipped(8, "acme"))
             assert (reminder.client, reminder.state) == ("acme", "scheduled")
 
-    mail = inspector.find(result_id)
-    (ship,) = inspector.job_list.page("default", "scheduled").jobs
+    mail = readers.find(result_id)
+    (ship,) = readers.job_list.page("default", "scheduled").jobs
     assert (mail.task, mail.args) == ("shop.tasks.send_receipt", [7])
     assert ship.task == "shop.tasks.ship"
     declared = module.ship.rtq_task
@@ -318,7 +318,7 @@ def test_every_script_is_in_the_readme_of_the_scripts():
 
 
 def test_every_method_in_the_readme_of_the_scripts_exists():
-    owners = {owner.__name__: owner for owner in (Broker, WorkerBroker, Inspector, Maintenance, ScheduleStore)}
+    owners = {owner.__name__: owner for owner in (Broker, WorkerBroker, Readers, Maintenance, ScheduleStore)}
     named = re.compile(rf"`({'|'.join(owners)})\.(\w+(?:`, `\w+)*)`")
     for row in rows(read(OPERATIONS)):
         for owner, names in named.findall(" | ".join(row)):

@@ -1,1 +1,1 @@
-"""Looking at jobs and acting on them: the inspector, incidents, the pages of the admin, commands."""
+"""Looking at jobs and acting on them: the readers, incidents, the pages of the admin, commands."""

@@ -26,13 +26,13 @@ def run_bulk_action(sweep: dict[str, Any]) -> int:
     It may be interrupted anywhere and run again: requeued jobs are not dead any more, those that died again died too
     late to be meant, and what was cancelled or run now is not in that state any more.
     """
-    from django_rtq.console.reading.readers import get_inspector
+    from django_rtq.console.reading.readers import readers_of
     from django_rtq.console.reading.sweep import Sweep
     from django_rtq.console.redaction import redacted
 
     job, wanted = current_job(), Sweep.read(sweep)
     place = place_of_job(job.backend, job.job_id) if job else ""
-    sweeps, done = get_inspector(place).sweeps, 0
+    sweeps, done = readers_of(place).sweeps, 0
     counted = sweeps.count(wanted, shown=redacted) if job else None
     for step in sweeps.steps(wanted, shown=redacted):
         done += step.count

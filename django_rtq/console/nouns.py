@@ -23,7 +23,7 @@ from django_rtq.console.reading.clients.client_states import ClientInQueue
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.members import forget_workflows, recent_in, stop_workflows, workflows_of
-from django_rtq.console.reading.readers import Inspector, get_inspector
+from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
@@ -54,8 +54,9 @@ def _awaited(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 class Place:
     """A Redis, and what is in it."""
 
-    def __init__(self, name: str = "") -> None:
+    def __init__(self, name: str = "", *, readers: Readers | None = None) -> None:
         self._name = name  # of a backend in TASKS, or "#1" for a shard; "": RTQ["REDIS"], or all shards
+        self._readers = readers  # of all shards, for one request
 
     def __repr__(self) -> str:
         return f"rtq.at({self._name!r})" if self._name else "rtq"
@@ -65,13 +66,15 @@ class Place:
         return Place(name)
 
     @property
-    def inspector(self) -> Inspector:
+    def readers(self) -> Readers:
         """For the package: what reads it and changes it. Raises ConfigurationError."""
+        if self._readers is not None:
+            return self._readers
         if not self._name and shard_numbers():
             from django_rtq.console.shards.merged import AllShards  # most projects have no shards
 
             return AllShards(is_strict=True)
-        return get_inspector(self._name)
+        return readers_of(self._name)
 
     @property
     def jobs(self) -> Jobs:
@@ -104,17 +107,17 @@ class Place:
 
     def workflows(self, limit: int = 100, *, state: str = "") -> list[WorkflowProgress]:
         """The workflows in which something happened last; of those in a state, if one is named."""
-        return recent_in(self.inspector, limit, state=state)
+        return recent_in(self.readers, limit, state=state)
 
     def schedules(self) -> list[ScheduleStatus]:
         """The schedules that can run, by name."""
-        inspector = self.inspector
-        found = inspector.in_places(inspector.places, lambda place: read_schedules(place).valid).values()
+        readers = self.readers
+        found = readers.in_places(readers.places, lambda place: read_schedules(place).valid).values()
         return sorted(chain.from_iterable(found), key=lambda status: status.entry.name)
 
     def incidents(self) -> list[Incident]:
         """What is wrong at this moment, the worst first."""
-        found = dict(enumerate(self.inspector.in_each_shard(read_incidents)))
+        found = dict(enumerate(self.readers.in_each_shard(read_incidents)))
         return of_shards(found) if len(found) > 1 else found[0]
 
     aworkflows = _awaited(workflows)
@@ -143,7 +146,7 @@ class Jobs:
 
     def __iter__(self) -> Iterator[JobDetails]:
         """In the order of the states that are asked for, or else the running first, then dead ones from the newest."""
-        return find_jobs(self._place.inspector, self._selection)
+        return find_jobs(self._place.readers, self._selection)
 
     async def __aiter__(self) -> AsyncIterator[JobDetails]:
         jobs, following = iter(self), _awaited(lambda jobs: list(islice(jobs, _JOBS_AT_ONCE)))
@@ -158,7 +161,7 @@ class Jobs:
     def count(self) -> int:
         """How many there are."""
         selection = replace(self._selection, states=self._selection.states or STATES)
-        return self._place.inspector.sweeps.count(Sweep(verb="count", selection=selection), most=sys.maxsize).count
+        return self._place.readers.sweeps.count(Sweep(verb="count", selection=selection), most=sys.maxsize).count
 
     def requeue(self, *, to: str = "") -> int:
         """Queue the dead letters again, with all their attempts; in another queue, if it is named. Returns how many.
@@ -193,11 +196,11 @@ class Jobs:
     arun_now = _awaited(run_now)
 
 
-def find_jobs(inspector: Inspector, selection: Selection) -> Iterator[JobDetails]:
+def find_jobs(readers: Readers, selection: Selection) -> Iterator[JobDetails]:
     """The jobs that match, one state after the other; dead letters of all queues together, the newest first."""
-    queues = selection.queues or inspector.queues.names()
+    queues = selection.queues or readers.queues.names()
     for state in selection.states or STATES:
-        lists = [inspector.job_list.each(queue, state, selection.filter) for queue in queues]
+        lists = [readers.job_list.each(queue, state, selection.filter) for queue in queues]
         if state == "dead":
             yield from heapq.merge(*lists, key=lambda job: job.died_at or _LONG_AGO, reverse=True)
         else:
@@ -206,7 +209,7 @@ def find_jobs(inspector: Inspector, selection: Selection) -> Iterator[JobDetails
 
 def _sweep(place: Place, sweep: Sweep) -> int:
     """Raises the error that has stopped it; what was done before stays done."""
-    result = place.inspector.sweeps.run(sweep)
+    result = place.readers.sweeps.run(sweep)
     if result.stopped_by is not None:
         raise result.stopped_by
     return result.count
@@ -219,36 +222,36 @@ class OneJob:
         self._place, self.id = place, job_id
 
     @property
-    def _inspector(self) -> Inspector:
-        return get_inspector(place_of_job(self._place._name, self.id))
+    def _readers(self) -> Readers:
+        return readers_of(place_of_job(self._place._name, self.id))
 
     def details(self) -> JobDetails:
         """All that is known of it."""
-        return self._inspector.find(self.id)
+        return self._readers.find(self.id)
 
     def cancel(self, *, terminate: bool = False) -> CancelAnswer:
         """Cancel it, or ask it to stop if it runs: see JobHandle.cancel(). Raises WrongState."""
-        return self._inspector.cancel(self.id, terminate=terminate)
+        return self._readers.cancel(self.id, terminate=terminate)
 
     def send(self, event: str, value: Any = None) -> None:
         """Give it an event: see JobHandle.send()."""
-        self._inspector.send(self.id, event, value)
+        self._readers.send(self.id, event, value)
 
     def run_now(self) -> None:
         """Queue it now, if it is scheduled or retrying. Raises WrongState."""
-        self._inspector.run_now(self.id)
+        self._readers.run_now(self.id)
 
     async def adetails(self) -> JobDetails:
         """details() for coroutines."""
-        return await self._inspector.afind(self.id)
+        return await self._readers.afind(self.id)
 
     async def acancel(self, *, terminate: bool = False) -> CancelAnswer:
         """cancel() for coroutines."""
-        return await self._inspector.acancel(self.id, terminate=terminate)
+        return await self._readers.acancel(self.id, terminate=terminate)
 
     async def asend(self, event: str, value: Any = None) -> None:
         """send() for coroutines."""
-        await self._inspector.asend(self.id, event, value)
+        await self._readers.asend(self.id, event, value)
 
 
 class _Named:
@@ -261,8 +264,8 @@ class _Named:
         return f"{self._place}: {self.name}"
 
     @property
-    def _inspector(self) -> Inspector:
-        return self._place.inspector
+    def _readers(self) -> Readers:
+        return self._place.readers
 
     def _queues(self, queue: str | None) -> list[str]:
         """The named one, or all that were used."""
@@ -290,7 +293,7 @@ class Queue(_Named):
 
     def details(self) -> QueueDetails:
         """How many jobs it has, and more."""
-        return self._inspector.queues.get(self.name)
+        return self._readers.queues.get(self.name)
 
     @property
     def is_paused(self) -> bool:
@@ -299,11 +302,11 @@ class Queue(_Named):
 
     def pause(self, *, by: str = "") -> bool:
         """Start no more of its jobs. False: it was paused already. `by`: who does it."""
-        return self._inspector.pause(self.name, by=by)
+        return self._readers.pause(self.name, by=by)
 
     def resume(self) -> bool:
         """Start its jobs again. False: it was not paused."""
-        return self._inspector.resume(self.name)
+        return self._readers.resume(self.name)
 
     def purge(self) -> int:
         """Delete all waiting jobs. Running jobs and dead letters stay. Returns how many."""
@@ -311,18 +314,18 @@ class Queue(_Named):
 
     def limits(self) -> QueueLimits:
         """The limits in force; with shards only of the queue, and of each client."""
-        return self._inspector.limits.read(self.name)
+        return self._readers.limits.read(self.name)
 
     def limit(self, **limits: Any) -> None:
         """Change limits of the whole queue: ``limit(max_running=5)``. The names and values are those of RTQ["QUEUES"].
 
         None: no limit. "settings": what RTQ["QUEUES"] says. Other limits stay. Raises ValueError.
         """
-        self._inspector.limits.set_queue(self.name, **limits)
+        self._readers.limits.set_queue(self.name, **limits)
 
     def limit_clients(self, **limits: Any) -> None:
         """The same for each client, where it has no limit of its own."""
-        self._inspector.limits.set_default(self.name, **limits)
+        self._readers.limits.set_default(self.name, **limits)
 
     adetails = _awaited(details)
     apause = _awaited(pause)
@@ -338,7 +341,7 @@ class Queues(_ByName[Queue]):
 
     def names(self) -> list[str]:
         """Their names, sorted."""
-        return self._place.inspector.queues.names()
+        return self._place.readers.queues.names()
 
     def __iter__(self) -> Iterator[Queue]:
         return map(self.__getitem__, self.names())
@@ -354,22 +357,22 @@ class Client(_Named):
 
     def in_queues(self) -> list[ClientInQueue]:
         """What it has in each queue."""
-        return self._inspector.clients.get(self.name)
+        return self._readers.clients.get(self.name)
 
     def limit(self, queue: str | None = None, **limits: Any) -> None:
         """Change its limits: see Queue.limit()."""
-        editor = self._inspector.limits
+        editor = self._readers.limits
         for name in self._queues(queue):
             editor.set_client(name, self.name, **limits)
 
     def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
         """Start no more of its jobs. Returns the queues where it was not paused. `by`: who does it."""
-        limits = self._inspector.limits
+        limits = self._readers.limits
         return [name for name in self._queues(queue) if limits.pause_client(name, self.name, by)]
 
     def resume(self, queue: str | None = None) -> list[str]:
         """Start its jobs again. Returns the queues where it was paused."""
-        limits = self._inspector.limits
+        limits = self._readers.limits
         return [name for name in self._queues(queue) if limits.resume_client(name, self.name)]
 
     def purge(self, queue: str | None = None) -> int:
@@ -384,7 +387,7 @@ class Client(_Named):
         Running jobs and limits stay, and outcomes of cancelled and expired jobs, which do not name their client. Raises
         ValueError for the client without a name.
         """
-        sweep, workflows = erasure(self.name), workflows_of(self.name, self._inspector.places)
+        sweep, workflows = erasure(self.name), workflows_of(self.name, self._readers.places)
         stop_workflows(workflows)
         return _sweep(self._place, sweep) + forget_workflows(workflows)
 
@@ -412,11 +415,11 @@ class TaskInQueues(_Named):
 
     def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
         """Start no more of its jobs. Returns the queues where it was not paused. Raises TooManyPausedTasks."""
-        return self._inspector.task_pauses.pause_task(self.name, queue, by=by)
+        return self._readers.task_pauses.pause_task(self.name, queue, by=by)
 
     def resume(self, queue: str | None = None) -> list[str]:
         """Start its jobs again. Returns the queues where it was paused."""
-        return self._inspector.task_pauses.resume_task(self.name, queue)
+        return self._readers.task_pauses.resume_task(self.name, queue)
 
     apause = _awaited(pause)
     aresume = _awaited(resume)
@@ -427,15 +430,15 @@ class Worker(_Named):
 
     def quiet(self, *, by: str = "") -> None:
         """Ask it to start no more jobs until wake()."""
-        self._inspector.quiet_worker(self.name, by=by)
+        self._readers.quiet_worker(self.name, by=by)
 
     def wake(self) -> None:
         """Ask it to start jobs again."""
-        self._inspector.wake_worker(self.name)
+        self._readers.wake_worker(self.name)
 
     def stop(self) -> None:
         """Ask it to finish running jobs and exit, as SIGTERM does."""
-        self._inspector.stop_worker(self.name)
+        self._readers.stop_worker(self.name)
 
 
 class Workers(_ByName[Worker]):
@@ -445,7 +448,7 @@ class Workers(_ByName[Worker]):
         super().__init__(place, Worker)
 
     def __iter__(self) -> Iterator[WorkerDetails]:
-        return iter(self._place.inspector.workers())
+        return iter(self._place.readers.workers())
 
 
 rtq = Place()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django_rtq.console.reading.readers import Inspector, get_inspector
+from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.core.broker.task_backends import places
@@ -69,9 +69,9 @@ def read_schedules(place: str, *, keep: Keep | None = None, with_jobs: bool = Tr
     return KnownSchedules(valid=valid, broken=schedules.broken, rows=stored.rows)
 
 
-def read_all_schedules(inspector: Inspector, keep: Keep) -> KnownSchedules:
+def read_all_schedules(readers: Readers, keep: Keep) -> KnownSchedules:
     """read_schedules() of every Redis of the project."""
-    found = inspector.in_places(places(), lambda place: read_schedules(place, keep=keep))
+    found = readers.in_places(places(), lambda place: read_schedules(place, keep=keep))
     return joined_schedules(found.values())
 
 
@@ -85,23 +85,23 @@ def joined_schedules(every: Iterable[KnownSchedules]) -> KnownSchedules:
     return KnownSchedules(valid=sorted(valid, key=lambda status: status.entry.name), broken=broken, rows=rows)
 
 
-def row_statuses(inspector: Inspector, rows: Mapping[str, Mapping[str, Any]]) -> KnownSchedules:
+def row_statuses(readers: Readers, rows: Mapping[str, Mapping[str, Any]]) -> KnownSchedules:
     """The status of each row of the database, by name. Raises BrokerError and ConfigurationError."""
     schedules = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
     entries = [entry for entry in schedules.entries if entry.source == "admin"]
     stored: dict[str, Any] = {}
     used = {"", *(entry.place for entry in entries)}
-    for copy in inspector.in_places(used, lambda place: get_broker(place).schedules.read()).values():
+    for copy in readers.in_places(used, lambda place: get_broker(place).schedules.read()).values():
         stored |= copy.rows
     return KnownSchedules(
-        valid=schedule_statuses(inspector, entries),
+        valid=schedule_statuses(readers, entries),
         broken=schedules.broken,
         rows=rows,
         in_redis=frozenset(name for name, row in rows.items() if stored.get(name) == row),
     )
 
 
-def schedule_statuses(inspector: Inspector, entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
+def schedule_statuses(readers: Readers, entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
     """The status of each schedule, in two round trips to each Redis. Raises BrokerError."""
     by_place: dict[str, list[ScheduledTask]] = {}
     for entry in entries:
@@ -111,7 +111,7 @@ def schedule_statuses(inspector: Inspector, entries: Sequence[ScheduledTask]) ->
         group = by_place[place]
         return _statuses_in(place, group, *get_broker(place).schedules.states(sorted(_queues_of(group))))
 
-    statuses = [status for of_place in inspector.in_places(by_place, read).values() for status in of_place]
+    statuses = [status for of_place in readers.in_places(by_place, read).values() for status in of_place]
     return sorted(statuses, key=lambda status: status.entry.name)
 
 
@@ -130,7 +130,7 @@ def _statuses_in(
     states_of_entries = [states[entry.task.queue].get(entry.name) for entry in entries]
     jobs = [state.last_job if state and state.last_job != "-" else "" for state in states_of_entries]
     asked = {(entry.task.queue, job) for entry, job in zip(entries, jobs, strict=True) if job and with_jobs}
-    job_states = get_inspector(place).states_of(sorted(asked)) if asked else {}
+    job_states = readers_of(place).states_of(sorted(asked)) if asked else {}
     return [
         _status(place, entry, state, job, job_states.get((entry.task.queue, job), ""), now_ms)
         for entry, state, job in zip(entries, states_of_entries, jobs, strict=True)

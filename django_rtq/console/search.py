@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.reading.jobs.job_page import LISTS, LONGEST_PAGE, JobPage
 from django_rtq.console.reading.jobs.walk import list_sizes
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, query_error
 from django_rtq.console.redaction import redacted
 from django_rtq.core.jobs.details import JobDetails
@@ -27,27 +27,27 @@ class Found:
     total: int
 
 
-def read_query(inspector: Inspector, text: str, longest: int = LONGEST) -> Selection:
+def read_query(readers: Readers, text: str, longest: int = LONGEST) -> Selection:
     """Read a query, and look up the workflows of a name. Raises QueryError, and for names of workflows BrokerError."""
     if len(text) > longest:
         raise QueryError(_("The query is longer than %(most)s characters.") % {"most": longest})
     query = Selection.parse(text)
-    flows = _workflow_ids(inspector, query.filter.workflow) if query.filter.workflow else ()
+    flows = _workflow_ids(readers, query.filter.workflow) if query.filter.workflow else ()
     return replace(query, filter=replace(query.filter, workflow_ids=flows))
 
 
-def search(inspector: Inspector, query: Selection, cursor: str = "", limit: int = 25) -> Found:
+def search(readers: Readers, query: Selection, cursor: str = "", limit: int = 25) -> Found:
     """Some jobs that match: those that run, then dead letters, retrying, queued, scheduled and finished ones.
 
     What is hidden from people cannot be found: the filter is applied to redacted jobs. Raises QueryError for a queue
     that was never used.
     """
-    details = {queue.name: queue for queue in inspector.queues.details()}
+    details = {queue.name: queue for queue in readers.queues.details()}
     _check_queues(query.queues, details)
     states = [state for state in STATES if state in (query.states or LISTS)]
     lists = [(name, state) for state in states for name in (query.queues or details)]
     sizes = list_sizes(details, lists)
-    page = inspector.job_list.search(lists, query.filter, sizes=sizes, shown=redacted).page(cursor, limit)
+    page = readers.job_list.search(lists, query.filter, sizes=sizes, shown=redacted).page(cursor, limit)
     return Found(page=replace(page, jobs=[redacted(job) for job in page.jobs]), total=sum(sizes.values()))
 
 
@@ -57,21 +57,21 @@ def _check_queues(queues: Iterable[str], used: Collection[str]) -> None:
             raise query_error(f"queue:{name}", _("no queue of this name was used yet"), did_you_mean(name, used))
 
 
-def search_all(inspector: Inspector, query: Selection) -> Iterator[JobDetails]:
+def search_all(readers: Readers, query: Selection) -> Iterator[JobDetails]:
     """All jobs that match, redacted, page by page: see search()."""
     cursor = ""
     while True:
-        page = search(inspector, query, cursor, LONGEST_PAGE).page
+        page = search(readers, query, cursor, LONGEST_PAGE).page
         yield from page.jobs
         cursor = page.next_cursor
         if not cursor:
             return
 
 
-def _workflow_ids(inspector: Inspector, text: str) -> tuple[str, ...]:
+def _workflow_ids(readers: Readers, text: str) -> tuple[str, ...]:
     from django_rtq.console.reading.members import workflow_ids_of  # who has none need not load it
 
-    ids = workflow_ids_of(inspector, text)
+    ids = workflow_ids_of(readers, text)
     if ids == []:
         raise query_error(f"workflow:{text}", _("no workflow has this name, or it ended long ago"))
     return tuple(ids or ())

@@ -36,7 +36,7 @@ class Extension:
     gatherer: str = ""  # (WorkerSession, Config) -> what puts the jobs together that one call gets
     incident_watcher: str = ""  # (Broker) -> Loop: of a scheduler, if a receiver is connected
     import_cure: str = ""  # (name) -> what to import from django_rtq instead of it; "": it is not known
-    inspector: str = ""  # (place) -> Inspector: finds and requeues jobs
+    readers: str = ""  # (place) -> Readers: finds and requeues jobs
     internal_task: str = ""  # a Task of internal_task() in core/tasks/decorator.py
     job_logs: str = ""  # (Config, send) -> JobLogs of core/worker/process/session.py
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits

@@ -11,7 +11,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
 from django_rtq.console.incidents import Incident, of_shards, read_incidents, worst_of
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.task_backends import shard_places
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError
@@ -58,7 +58,7 @@ def _read() -> tuple[int, dict[str, Any]]:
     found, away = dict[int, list[Incident]](), 0
     for number, place in enumerate(shard_places()):
         try:
-            found[number] = read_incidents(get_inspector(place))
+            found[number] = read_incidents(readers_of(place))
         except BrokerError:
             away += 1
     if away:

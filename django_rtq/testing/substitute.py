@@ -94,21 +94,21 @@ class Substitute(Activation, Sequence[Item]):
 
     @abstractmethod
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
-        """As of an Inspector."""
+        """As of JobAccess."""
 
     @abstractmethod
     def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
-        """As of an Inspector."""
+        """As of JobAccess."""
 
     @abstractmethod
     def send(
         self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
     ) -> None:
-        """As of an Inspector."""
+        """As of JobAccess."""
 
     @abstractmethod
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
-        """As of an Inspector, for a job that is over. Raises WrongState for others: nothing would end them."""
+        """As of JobAccess, for a job that is over. Raises WrongState for others: nothing would end them."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -130,7 +130,7 @@ def handles_of_substitutes() -> AbstractContextManager[object]:
 
 def _make_handle(job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
     broker = get_broker(backend)
-    make = broker.inspector.make_handle if isinstance(broker, _SubstituteBroker) else JobHandle
+    make = broker.access.make_handle if isinstance(broker, _SubstituteBroker) else JobHandle
     return make(job_id, queue_name, duplicate=duplicate, backend=backend)
 
 
@@ -138,7 +138,7 @@ class _SubstituteBroker(Broker):
     def __init__(self, substitute: Substitute[Any]) -> None:
         self.config: Config = get_config()
         self._substitute = substitute
-        self.inspector = _SubstituteInspector(substitute)
+        self.access = _SubstituteAccess(substitute)
 
     # There is no queue here that could be full, or have limits.
 
@@ -172,8 +172,8 @@ class _SubstituteBroker(Broker):
         raise _needs_redis(self._substitute)
 
 
-class _SubstituteInspector:
-    """What get_inspector() returns."""
+class _SubstituteAccess:
+    """What access_to_jobs() returns."""
 
     place, is_of_all_shards = "", False
 

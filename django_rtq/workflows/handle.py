@@ -205,14 +205,14 @@ class Workflow:
 
     def requeue_dead(self) -> int:
         """Requeue all dead jobs, with all their attempts. Returns how many. Raises WorkflowNotFound."""
-        inspector, number = self._inspector, 0
+        readers, number = self._readers, 0
         by_queue: dict[str, list[str]] = {}
         for job_id, queue in self.dead():
             by_queue.setdefault(queue, []).append(job_id)
         for queue, ids in by_queue.items():
             for start in range(0, len(ids), AT_ONCE):
                 some = ids[start : start + AT_ONCE]
-                done = set(inspector.requeue(queue, some))
+                done = set(readers.requeue(queue, some))
                 moved = [job_id for job_id in some if job_id not in done]
                 number += len(done) + sum(map(self._requeue_moved, moved))
         return number
@@ -230,8 +230,8 @@ class Workflow:
         return get_broker(self.place)
 
     @property
-    def _inspector(self) -> Any:
-        return required("inspector")(self.place)
+    def _readers(self) -> Any:
+        return required("readers")(self.place)
 
     @property
     def _store(self) -> Any:
@@ -239,9 +239,9 @@ class Workflow:
 
     def _requeue_moved(self, job_id: str) -> bool:
         """Requeue a job that is not dead in the queue of its step, if it is in another one."""
-        inspector = self._inspector
+        readers = self._readers
         try:
-            return bool(inspector.requeue(inspector.find(job_id).queue, [job_id]))
+            return bool(readers.requeue(readers.find(job_id).queue, [job_id]))
         except JobNotFound:
             return False
 
@@ -252,7 +252,7 @@ class Workflow:
             if len(lines) > SHOWN_ERRORS:
                 break
             try:
-                details = self._inspector.find(job_id, queue)
+                details = self._readers.find(job_id, queue)
             except JobNotFound:
                 continue
             last = details.errors[-1] if details.errors else {}

@@ -41,10 +41,10 @@ def with_options(queues=(), **options):
     return override_settings(TASKS={"default": {"BACKEND": BACKEND, "QUEUES": list(queues), "OPTIONS": options}})
 
 
-def test_a_job_waits_in_its_queue_as_one_of_delay(broker, inspector):
+def test_a_job_waits_in_its_queue_as_one_of_delay(broker, readers):
     result = tasks.note.enqueue("x")
 
-    details = inspector.find(result.id, "other")
+    details = readers.find(result.id, "other")
     assert (details.state, details.task, details.args) == ("queued", "tests.app.django_tasks.note", ["x"])
     assert (details.priority, details.client) == (7, "")
     assert (result.status, result.args, result.kwargs) == (TaskResultStatus.READY, ["x"], {})
@@ -88,22 +88,22 @@ def test_arguments_have_to_fit_the_function(broker):
         tasks.add.enqueue()
 
 
-def test_run_after_is_a_moment_or_a_time_from_now(broker, inspector):
+def test_run_after_is_a_moment_or_a_time_from_now(broker, readers):
     moment = datetime.now(timezone.utc) + timedelta(hours=1)
     for run_after in (moment, timedelta(hours=1), 3600):
         result = tasks.add.using(run_after=run_after).enqueue(1)
 
-        details = inspector.find(result.id, QUEUE)
+        details = readers.find(result.id, QUEUE)
         assert details.state == "scheduled"
         assert abs(details.due_at - moment) < timedelta(seconds=5)
         assert result.status is TaskResultStatus.READY
 
 
-def test_our_options_come_from_using_from_options_and_from_the_decorator(broker, inspector):
+def test_our_options_come_from_using_from_options_and_from_the_decorator(broker, readers):
     with with_options(time_limit=7, result_ttl=60):
         result = tasks.add.using(client="acme", max_attempts=4).enqueue(1)
 
-    details = inspector.find(result.id, QUEUE)
+    details = readers.find(result.id, QUEUE)
     assert details.client == "acme"
     assert details.options == {"max_attempts": 4, "time_limit": 7, "result_ttl": 60}
     declared = registry.get_task("tests.app.django_tasks.add")
@@ -137,14 +137,14 @@ def test_a_copy_is_no_declaration():
     assert copy.rtq_task.priority == 1
 
 
-def test_tasks_of_this_package_can_be_enqueued_by_both_doors(broker, inspector):
+def test_tasks_of_this_package_can_be_enqueued_by_both_doors(broker, readers):
     result = own_tasks.note.enqueue("x")
     handle = tasks.add.delay(1, 2)
     many = tasks.add.delay_many([((1,), {}), ((2,), {})])
 
-    assert inspector.find(result.id, QUEUE).task == "tests.app.tasks.note"
+    assert readers.find(result.id, QUEUE).task == "tests.app.tasks.note"
     assert result == own_tasks.note.get_result(result.id)
-    assert inspector.find(handle.id, QUEUE).task == "tests.app.django_tasks.add"
+    assert readers.find(handle.id, QUEUE).task == "tests.app.django_tasks.add"
     assert [task_backends["default"].get_result(each.id).args for each in many] == [[1], [2]]
     assert async_to_sync(own_tasks.note.aenqueue)("y").args == ["y"]
 
@@ -184,7 +184,7 @@ def test_wrong_options_of_a_backend_are_found_by_the_checks():
     assert task_backends["default"].check() == []
 
 
-def test_several_backends_have_their_own_options(broker, inspector):
+def test_several_backends_have_their_own_options(broker, readers):
     with override_settings(
         TASKS={
             "default": {"BACKEND": BACKEND, "QUEUES": []},
@@ -194,7 +194,7 @@ def test_several_backends_have_their_own_options(broker, inspector):
         result = tasks.add.using(backend="patient").enqueue(1)
 
         assert result.backend == "patient"
-        assert inspector.find(result.id, QUEUE).options == {"max_attempts": 9}
+        assert readers.find(result.id, QUEUE).options == {"max_attempts": 9}
 
 
 @pytest.mark.skipif(django.VERSION < (6, 1), reason="earlier versions cannot pickle tasks")

@@ -27,27 +27,27 @@ def forget(monkeypatch):
         now.update(before)
 
 
-def test_a_named_task_is_enqueued_under_its_name(broker, inspector):
+def test_a_named_task_is_enqueued_under_its_name(broker, readers):
     named = task(name="shop.charge")(charge)
     result = named.enqueue(5)
-    assert inspector.find(result.id).task == "shop.charge"
+    assert readers.find(result.id).task == "shop.charge"
     assert named.get_result(result.id).args == [5]
 
 
-def test_headers_go_with_the_jobs(broker, inspector):
+def test_headers_go_with_the_jobs(broker, readers):
     result = tasks.add.using(headers={"tenant": "acme"}).using(headers={"a": 1}).enqueue(1)
-    assert inspector.find(result.id).headers == {"tenant": "acme", "a": 1}
+    assert readers.find(result.id).headers == {"tenant": "acme", "a": 1}
 
 
-def test_enqueue_keeps_what_using_has_changed(broker, inspector):
+def test_enqueue_keeps_what_using_has_changed(broker, readers):
     copy = task(charge).using(client="acme", headers={"a": 1}, max_attempts=7, run_after=3600, priority=2)
-    details = inspector.find(copy.enqueue(5).id)
+    details = readers.find(copy.enqueue(5).id)
     assert (details.client, details.headers, details.options) == ("acme", {"a": 1}, {"max_attempts": 7})
     assert (details.state, details.priority) == ("scheduled", 2)
 
 
 @pytest.mark.skipif(django.VERSION < (6, 1), reason="@task of earlier versions takes no other options")
-def test_a_copy_of_a_task_with_any_options_can_be_made(broker, inspector):
+def test_a_copy_of_a_task_with_any_options_can_be_made(broker, readers):
     from django.tasks import task as django_task
 
     declared = django_task(
@@ -57,7 +57,7 @@ def test_a_copy_of_a_task_with_any_options_can_be_made(broker, inspector):
 
     result = declared.using(priority=1).enqueue(1)
 
-    assert inspector.find(result.id).priority == 1
+    assert readers.find(result.id).priority == 1
     assert registry.get_task("shop.tasks.old_pay") is registry.get_task(f"{__name__}.pay")
 
 
@@ -70,9 +70,9 @@ def test_names_of_other_queues_are_refused_with_ours():
         tasks.add.s(1)
 
 
-def test_retries_are_chosen_at_the_call(broker, inspector):
+def test_retries_are_chosen_at_the_call(broker, readers):
     result = tasks.add.using(max_attempts=3, backoff=[10, 60]).enqueue(1)
-    assert inspector.find(result.id).options == {"max_attempts": 3, "backoff": [10, 60]}
+    assert readers.find(result.id).options == {"max_attempts": 3, "backoff": [10, 60]}
     result = task(charge).using(backoff=5).enqueue(1)
-    assert inspector.find(result.id).options == {"backoff": 5}
-    assert inspector.find(tasks.add.using(priority=3).enqueue(1).id).options == {}
+    assert readers.find(result.id).options == {"backoff": 5}
+    assert readers.find(tasks.add.using(priority=3).enqueue(1).id).options == {}

@@ -8,7 +8,7 @@ from asgiref.sync import async_to_sync
 
 from django_rtq import JobHandle, JobNotFound
 from django_rtq.backend.compat import TaskResultDoesNotExist, TaskResultStatus, task_backends
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.tasks import registry
 from tests.app import django_tasks as tasks
@@ -27,11 +27,11 @@ def test_jobs_are_stored_in_the_redis_of_their_backend(report_tasks, redis, othe
     here, there = tasks.add.enqueue(1), tasks.add.using(backend="reports").enqueue(2)
     declared = report_tasks.build.enqueue("x")
 
-    assert get_inspector().find(here.id, "default").args == [1]
-    assert get_inspector("reports").find(there.id, "default").args == [2]
-    assert get_inspector("reports").find(declared.id, "reports").args == ["x"]
-    assert get_inspector().queues.names() == ["default"]
-    assert get_inspector("reports").queues.names() == ["default", "reports"]
+    assert readers_of().find(here.id, "default").args == [1]
+    assert readers_of("reports").find(there.id, "default").args == [2]
+    assert readers_of("reports").find(declared.id, "reports").args == ["x"]
+    assert readers_of().queues.names() == ["default"]
+    assert readers_of("reports").queues.names() == ["default", "reports"]
 
 
 def test_results_and_handles_ask_the_redis_of_their_job(report_tasks, broker):
@@ -62,7 +62,7 @@ def test_coroutines(report_tasks):
     result, found = async_to_sync(call)()
 
     assert result == found
-    assert get_inspector("reports").find(result.id).args == ["x"]
+    assert readers_of("reports").find(result.id).args == ["x"]
     get_broker("reports").close()
 
 
@@ -79,8 +79,8 @@ def test_a_copy_goes_where_it_is_said_and_the_declaration_stays(report_tasks, br
     here = report_tasks.build.using(backend="default").enqueue("x")
     there = own_tasks.note.enqueue("y")
 
-    assert (here.backend, get_inspector().find(here.id, "reports").args) == ("default", ["x"])
-    assert get_inspector().find(there.id).task == "tests.app.tasks.note"
+    assert (here.backend, readers_of().find(here.id, "reports").args) == ("default", ["x"])
+    assert readers_of().find(there.id).task == "tests.app.tasks.note"
     assert registry.get_task("tests.app.report_tasks.build").backend == "reports"
 
 
@@ -94,11 +94,11 @@ def test_a_worker_of_the_backend_runs_its_jobs_and_no_others(report_tasks, repor
     wait_until(lambda: refreshed(build).is_finished)
     assert build.return_value == "x is built"
     assert journal.names() == ["x"]
-    (note,) = get_inspector().job_list.page("default", "queued").jobs  # of delay(), in RTQ["REDIS"]
+    (note,) = readers_of().job_list.page("default", "queued").jobs  # of delay(), in RTQ["REDIS"]
     assert (note.task, note.args) == ("tests.app.tasks.note", ["x"])
     assert "queues default, reports" in worker.log
     assert worker.stop() == 0
-    assert not get_inspector("reports").workers()
+    assert not readers_of("reports").workers()
 
 
 def test_the_context_knows_its_backend(report_tasks, report_worker):
@@ -126,7 +126,7 @@ def test_signals_of_its_jobs_have_its_backend(report_tasks, report_worker, journ
     cancelled = report_tasks.build.using(run_after=3600).enqueue("x")
     report_worker("--backend", "reports")
     journal.wait("task_finished", f"{failed.id}-FAILED-ValueError")
-    get_inspector("reports").cancel(cancelled.id)
+    readers_of("reports").cancel(cancelled.id)
 
     assert [(name, result.id, result.backend) for name, _, result in told if name == "finished"] == [
         ("finished", cancelled.id, "reports")

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from django_rtq import RedisNotAllowed, every
 from django_rtq.backend.compat import task_backends
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.schedule_status import row_statuses
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import place_of, places
@@ -52,7 +52,7 @@ def test_backends_with_one_server_database_and_prefix_share_it(broker):
 def test_a_broker_is_kept_while_other_backends_come_and_go(broker, other_server):
     with reports_in(REDIS=other_server.url):
         own = get_broker("reports")
-        assert get_inspector("reports") is get_inspector("reports")
+        assert readers_of("reports") is readers_of("reports")
     with reports_in(REDIS=other_server.url):
         assert get_broker("reports") is not own
 
@@ -105,7 +105,7 @@ def test_commands_look_at_the_redis_that_is_named(report_tasks, broker):
     assert run("rtq_jobs", "cancel", job.id, "--backend", "reports").code == 0
     assert job.state == "cancelled"
     assert "no backend 'nope'" in run("rtq_queues", "list", "--backend", "nope").error
-    assert get_inspector() is not get_inspector("reports")
+    assert readers_of() is not readers_of("reports")
 
 
 def test_metrics_are_those_of_one_redis(report_tasks, broker):
@@ -152,7 +152,7 @@ def test_rows_of_the_database_go_to_the_redis_of_their_task(report_tasks, broker
         ["here"],
         ["there"],
     )
-    assert row_statuses(get_inspector(), {row.name: row.as_row() for row in (here, there)}).in_redis == {
+    assert row_statuses(readers_of(), {row.name: row.as_row() for row in (here, there)}).in_redis == {
         "here",
         "there",
     }
@@ -207,7 +207,7 @@ def test_a_redis_for_tests_takes_the_place_of_all(report_tasks, redis_server, jo
         assert {run.task.rpartition(".")[2] for run in finished} == {"order", "build", "note"}
         result.refresh()
         assert result.return_value
-    assert not get_inspector("reports").queues.names()
+    assert not readers_of("reports").queues.names()
 
 
 def test_the_redis_of_a_backend_of_the_project_is_refused(broker, monkeypatch):

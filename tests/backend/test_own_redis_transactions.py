@@ -9,7 +9,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from django_rtq import BrokerUnavailable, QueueFull
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.databases.outbox import outbox_lag
@@ -33,7 +33,7 @@ def with_outbox(transactional_db, other):
 
 def names(backend):
     """The arguments of the jobs that are queued."""
-    found = get_inspector(backend).job_list.page("default", "queued").jobs
+    found = readers_of(backend).job_list.page("default", "queued").jobs
     return [job.args[0] for job in found]
 
 
@@ -115,7 +115,7 @@ def test_rows_of_a_backend_that_is_gone_are_kept_and_told(with_outbox, caplog):
 
 
 def test_a_full_queue(transactional_db, other, told):
-    get_inspector("reports").limits.set_queue("default", max_waiting=1)
+    readers_of("reports").limits.set_queue("default", max_waiting=1)
     with pytest.raises(QueueFull):
         enqueue("reports", "reports", "default")
 

@@ -7,7 +7,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq.backend.compat import task_backends
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
 from tests.markdown import blocks, read
 
@@ -26,7 +26,7 @@ def test_it_runs(broker, other_server, monkeypatch):
 
         assert module.count_waiting() == 1
         assert module.build.get_result(result).args == ["May"]
-        assert get_inspector().queues.names() == []
+        assert readers_of().queues.names() == []
         assert module.build.rtq_task.time_limit == 3600
-        get_inspector("reports").purge("reports")
+        readers_of("reports").purge("reports")
         get_broker("reports").close()

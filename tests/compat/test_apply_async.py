@@ -15,39 +15,39 @@ def send(to, *, subject=""):
     """A task."""
 
 
-def found(inspector, handle):
-    return inspector.find(handle.id)
+def found(readers, handle):
+    return readers.find(handle.id)
 
 
-def test_without_options_it_is_delay(broker, inspector):
-    job = found(inspector, send.apply_async(["ann"], {"subject": "hi"}))
+def test_without_options_it_is_delay(broker, readers):
+    job = found(readers, send.apply_async(["ann"], {"subject": "hi"}))
 
     assert (job.queue, job.args, job.kwargs, job.state) == ("mail", ["ann"], {"subject": "hi"}, JobState.QUEUED)
-    assert found(inspector, send.apply_async(("ann",))).priority == 1
+    assert found(readers, send.apply_async(("ann",))).priority == 1
     with pytest.raises(TypeError, match="missing a required argument: 'to'"):
         send.apply_async()
 
 
-def test_queue_priority_time_limit_and_headers_are_those_of_using(broker, inspector):
-    job = found(inspector, send.apply_async(["ann"], queue="bulk", priority=9, time_limit=30, headers={"tenant": "a"}))
+def test_queue_priority_time_limit_and_headers_are_those_of_using(broker, readers):
+    job = found(readers, send.apply_async(["ann"], queue="bulk", priority=9, time_limit=30, headers={"tenant": "a"}))
 
     assert (job.queue, job.priority, job.options["time_limit"]) == ("bulk", 9, 30)
     assert job.headers == {"tenant": "a"}
 
 
-def test_what_is_none_is_not_given(broker, inspector):
+def test_what_is_none_is_not_given(broker, readers):
     options = dict.fromkeys(("countdown", "eta", "expires", "queue", "priority", "time_limit", "headers"))
 
-    job = found(inspector, send.apply_async(["ann"], None, **options))
+    job = found(readers, send.apply_async(["ann"], None, **options))
 
     assert (job.queue, job.priority, job.state, job.expires_at) == ("mail", 1, JobState.QUEUED, None)
 
 
 @pytest.mark.parametrize("option", ["countdown", "eta"])
-def test_a_delay_is_a_number_of_seconds_or_a_moment(broker, inspector, option):
+def test_a_delay_is_a_number_of_seconds_or_a_moment(broker, readers, option):
     delay = {"countdown": 60, "eta": timezone.now() + timedelta(seconds=60)}[option]
 
-    job = found(inspector, send.apply_async(["ann"], **{option: delay}))
+    job = found(readers, send.apply_async(["ann"], **{option: delay}))
 
     assert job.state is JobState.SCHEDULED
     assert abs(job.due_at - timezone.now() - timedelta(seconds=60)) < timedelta(seconds=20)
@@ -55,16 +55,16 @@ def test_a_delay_is_a_number_of_seconds_or_a_moment(broker, inspector, option):
 
 @pytest.mark.parametrize("expires", [120, timedelta(seconds=120)])
 @pytest.mark.parametrize("delay", [{}, {"countdown": 60}])
-def test_expires_counts_from_now(broker, inspector, expires, delay):
-    job = found(inspector, send.apply_async(["ann"], expires=expires, **delay))
+def test_expires_counts_from_now(broker, readers, expires, delay):
+    job = found(readers, send.apply_async(["ann"], expires=expires, **delay))
 
     assert abs(job.expires_at - timezone.now() - timedelta(seconds=120)) < timedelta(seconds=20)
 
 
-def test_it_may_expire_at_a_moment(broker, inspector):
+def test_it_may_expire_at_a_moment(broker, readers):
     moment = timezone.now() + timedelta(hours=1)
 
-    job = found(inspector, send.apply_async(["ann"], countdown=5, expires=moment))
+    job = found(readers, send.apply_async(["ann"], countdown=5, expires=moment))
 
     assert abs(job.expires_at - moment) <= timedelta(milliseconds=1)
 

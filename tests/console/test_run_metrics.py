@@ -131,15 +131,15 @@ def test_no_call_is_too_long_for_a_script():
     assert sum(call.count(b"client-7") for call in calls) == 1
 
 
-def test_what_was_counted_travels_with_what_is_settled(redis, broker, session, inspector):
+def test_what_was_counted_travels_with_what_is_settled(redis, broker, session, readers):
     work(broker, session, DONE, DONE, Retried(ERROR, 5.0), Buried(ERROR), Expired())
 
     session.settle()
 
-    figures = inspector.tasks.all()[0][TASK]
+    figures = readers.tasks.all()[0][TASK]
     assert (figures.done, figures.failed, figures.retried, figures.dead, figures.expired) == (2, 2, 1, 1, 1)
     assert figures.run_p50 == pytest.approx(0.25, rel=0.13)
-    (client,) = inspector.clients.busiest(QUEUE)
+    (client,) = readers.clients.busiest(QUEUE)
     assert (client.client, client.runs, client.busy_seconds, client.shares.time) == ("x", 4, 1.0, 1.0)
 
 
@@ -152,20 +152,20 @@ def test_what_was_not_tried_is_not_counted(redis, broker, session):
     assert "tasks" not in snapshot(redis)
 
 
-def test_who_leaves_tells_the_rest(redis, broker, session, inspector, monkeypatch):
+def test_who_leaves_tells_the_rest(redis, broker, session, readers, monkeypatch):
     monkeypatch.setattr("django_rtq.console.run_metrics.REPORT_SECONDS", 1000.0)
     work(broker, session, DONE)
     session.settle()
     work(broker, session, DONE, DONE)
     session.settle()
-    assert inspector.tasks.all()[0][TASK].done == 1
+    assert readers.tasks.all()[0][TASK].done == 1
 
     session.sign_off()
 
-    assert inspector.tasks.all()[0][TASK].done == 3
+    assert readers.tasks.all()[0][TASK].done == 3
 
 
-def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, session, inspector):
+def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, session, readers):
     work(broker, session, DONE)
     redis.drop_connection("before")
     with pytest.raises(Exception, match="connection"):
@@ -173,7 +173,7 @@ def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, ses
 
     session.settle()
 
-    assert inspector.tasks.all()[0][TASK].done == 1
+    assert readers.tasks.all()[0][TASK].done == 1
 
 
 def test_a_quiet_worker_keeps_no_counts_to_itself(redis, broker):

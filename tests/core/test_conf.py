@@ -11,7 +11,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.conf.config import DEBUG_REDIS, OPTIONS, Config, get_config, read_config, task_modules
 from django_rtq.core.conf.queue_options import check_queue_name, is_queue_name
 from django_rtq.exceptions import ConfigurationError, InvalidTask, RTQError
-from tests.support.apps import get_inspector, needs
+from tests.support.apps import needs, readers_of
 
 URL = "redis://localhost:6379/3"
 
@@ -316,11 +316,11 @@ def test_settings_that_a_test_overrides_are_read_again():
     outer = get_config()
     with override_settings(RTQ={"REDIS": URL, "PREFIX": "inner"}):
         assert (get_config().prefix, get_config()) == ("inner", get_config())
-        broker, inspector = get_broker(), get_inspector()
+        broker, readers = get_broker(), readers_of()
         assert (broker.config.prefix, get_broker()) == ("inner", broker)
         with override_settings(RTQ={"REDIS": URL, "PREFIX": "innermost"}):
             assert get_config().prefix == get_broker().config.prefix == "innermost"
-            assert get_inspector() is not inspector
+            assert readers_of() is not readers
     assert get_config() == outer
 
 

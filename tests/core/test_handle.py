@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, WrongState
-from tests.support.apps import get_inspector, needs
+from tests.support.apps import needs, readers_of
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle
 from tests.support.redis_server import UNREACHABLE
 from tests.support.single_steps import promote
@@ -34,7 +34,7 @@ def finished(broker, **details):
     return handle
 
 
-def test_a_handle_knows_the_state_through_a_whole_life(broker, inspector):
+def test_a_handle_knows_the_state_through_a_whole_life(broker, readers):
     handle = add.using(run_after=3600).delay(1)
     assert handle.state is JobState.SCHEDULED
 
@@ -54,7 +54,7 @@ def test_a_handle_knows_the_state_through_a_whole_life(broker, inspector):
     settle(broker, "bury", handle, worker="w2")
     assert handle.state is JobState.DEAD
 
-    inspector.requeue(QUEUE, [handle.id])
+    readers.requeue(QUEUE, [handle.id])
     assert handle.state is JobState.QUEUED
 
     claim(broker)
@@ -160,8 +160,8 @@ def test_handles_of_one_job_are_equal():
         lambda handle: async_to_sync(handle.aget)(timeout=1),
         lambda handle: handle.cancel(),
         lambda handle: handle.send("approved"),
-        lambda handle: get_inspector().find_with_position(handle.id),
-        lambda handle: get_inspector().run_now(handle.id),
+        lambda handle: readers_of().find_with_position(handle.id),
+        lambda handle: readers_of().run_now(handle.id),
     ],
 )
 def test_what_is_no_id_is_not_found(redis, broker, job_id, ask):

@@ -116,9 +116,9 @@ def test_an_expired_job_has_failed(broker):
         handle.get()
 
 
-def test_a_job_that_is_thrown_away_is_not_found(broker, inspector, later):
+def test_a_job_that_is_thrown_away_is_not_found(broker, readers, later):
     handle = add.delay(1)
-    later(lambda: inspector.purge(QUEUE))
+    later(lambda: readers.purge(QUEUE))
 
     with pytest.raises(JobNotFound):
         handle.get(PATIENCE)

@@ -10,7 +10,7 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from django_rtq import signals, task
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.core.worker.supervisor.scheduler_loops import scheduler_loops
@@ -129,7 +129,7 @@ def test_a_row_of_another_format_stays(names, caplog):
     assert names() == ["a"]
 
 
-def test_a_job_in_another_queue_is_not_doubled(names, inspector):
+def test_a_job_in_another_queue_is_not_doubled(names, readers):
     made = time.time_ns() // 1_000_000 - 200_000
     job = new_job(body='{"task": "tests.app.tasks.note", "args": ["a"]}')._replace(id=job_id("a", made))
     get_broker().enqueue("other", [job])
@@ -138,7 +138,7 @@ def test_a_job_in_another_queue_is_not_doubled(names, inspector):
     )
 
     assert move() == 1
-    assert inspector.queues.get(QUEUE).queued == 0
+    assert readers.queues.get(QUEUE).queued == 0
     assert not OutboxJob.objects.exists()
 
 
@@ -154,7 +154,7 @@ def test_unique_jobs_and_delays(leave, names):
     leave(lambda: [once.delay("a"), once.delay("a"), note.using(run_after=60).delay("later")])
     assert move() == 3
     assert names() == ["a"]
-    (later,) = get_inspector().job_list.page("default", "scheduled").jobs
+    (later,) = readers_of().job_list.page("default", "scheduled").jobs
     assert later.args == ["later"]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from tests.protocol.model.batch_calls import claim_others, first_claimed
 from tests.protocol.model.step_calls import suspend
 from tests.protocol.test_torn_log import copy_of, cuts, restore, writes_of
@@ -35,7 +35,7 @@ def runners(redis, keys):
 
 def running(broker):
     """As the overview has it."""
-    (details,) = Inspector(broker).queues.details([QUEUE])
+    (details,) = Readers(broker).queues.details([QUEUE])
     return details.running
 
 
@@ -48,7 +48,7 @@ def test_with_few_workers_there_is_no_such_hash(redis, broker, keys):
 
 def test_jobs_that_ran_before_are_added(redis, broker, keys, job):
     assert runners(redis, keys) == {"": "ready", job.id: WORKER}
-    assert Inspector(broker).find(job.id).worker == WORKER
+    assert Readers(broker).find(job.id).worker == WORKER
     assert running(broker) == 1
 
 
@@ -60,7 +60,7 @@ def test_claims_write_it_while_it_is_built(redis, broker, keys):
 
     for later in claimed_jobs(broker, new_job(), new_job(), worker="w-7"):
         assert runners(redis, keys)[later.id] == "w-7"
-        assert Inspector(broker).find(later.id).worker == "w-7"
+        assert Readers(broker).find(later.id).worker == "w-7"
 
 
 def test_so_do_claims_of_many_jobs_of_a_client(redis, broker, keys, job):
@@ -85,7 +85,7 @@ def test_it_begins_with_the_worker_behind_the_hundredth(redis, broker, keys):
 def test_with_it_nobody_reads_all_lists(redis, broker, job):
     redis.config_resetstat()
 
-    assert Inspector(broker).find(job.id).worker == WORKER
+    assert Readers(broker).find(job.id).worker == WORKER
     assert running(broker) == 1
 
     stats = redis.info("commandstats")
@@ -120,14 +120,14 @@ def test_the_end_of_a_run_removes_it(redis, broker, keys, job, verb):
 
 
 def test_a_running_job_is_cancelled_by_its_worker(broker, job):
-    assert Inspector(broker).cancel(job.id) == "asked"
+    assert Readers(broker).cancel(job.id) == "asked"
 
 
 def test_a_queued_job_is_not_taken_for_a_running_one(redis, broker, keys, job):
     waiting = queued_job(broker)
     redis.hset(keys.runners, waiting.id, WORKER)  # a torn log
 
-    assert Inspector(broker).find(waiting.id).worker == ""
+    assert Readers(broker).find(waiting.id).worker == ""
     tend(broker)
     assert waiting.id not in runners(redis, keys)
 
@@ -135,11 +135,11 @@ def test_a_queued_job_is_not_taken_for_a_running_one(redis, broker, keys, job):
 def test_a_job_with_an_entry_too_many_is_queued_and_then_of_its_next_worker(redis, broker, keys, job):
     settle(broker, "release", job)
     redis.hset(keys.runners, job.id, WORKER)
-    assert Inspector(broker).find(job.id).state == "queued"
+    assert Readers(broker).find(job.id).state == "queued"
 
     assert claim(broker, worker="w-3") == [job.id]
 
-    assert Inspector(broker).find(job.id).worker == "w-3"
+    assert Readers(broker).find(job.id).worker == "w-3"
 
 
 @pytest.mark.parametrize("verb", ["claim", "ack", "retry", "bury", "release", *ENDS])
@@ -154,7 +154,7 @@ def test_after_no_prefix_of_what_a_script_wrote_another_worker_is_named(redis, b
         restore(redis, copy, writes[:kept])
         for job_id in redis.hkeys(keys.jobs):
             held_by = [worker for worker in (WORKER, "w-3") if redis.hexists(keys.running(worker), job_id)]
-            found = Inspector(broker).find(job_id.decode())
+            found = Readers(broker).find(job_id.decode())
             assert found.state in ("dead", "scheduled", "retrying") or found.worker == "".join(held_by)
 
 

@@ -23,11 +23,11 @@ def needs(app):
     return pytest.mark.skipif(find_spec(f"django_rtq.{app}") is None, reason=f"without django_rtq.{app}")
 
 
-Inspector = of_app("django_rtq.console.reading.readers.Inspector")
+Readers = of_app("django_rtq.console.reading.readers.Readers")
 captured = of_app("django_rtq.testing.captured")
 drain = of_app("django_rtq.testing.drain")
 eager = of_app("django_rtq.testing.eager")
-get_inspector = of_app("django_rtq.console.reading.readers.get_inspector")
+readers_of = of_app("django_rtq.console.reading.readers.readers_of")
 member_id = of_app("django_rtq.workflows.store.member_id")
 outbox_rows = of_app("django_rtq.databases.outbox.outbox_rows")
 read_incidents = of_app("django_rtq.console.incidents.detection.read_incidents")

@@ -13,16 +13,16 @@ def sweep(verb, *, queues=(QUEUE,), states=(), until_ms=LATEST, target="", **wan
     return Sweep(verb=verb, selection=selection, target=target)
 
 
-def steps(inspector, verb, *, limit=STEP, **named):
+def steps(readers, verb, *, limit=STEP, **named):
     """Its steps."""
-    return inspector.sweeps.steps(sweep(verb, **named), limit=limit)
+    return readers.sweeps.steps(sweep(verb, **named), limit=limit)
 
 
-def run(inspector, verb, **named):
+def run(readers, verb, **named):
     """All of its steps, added up."""
-    return inspector.sweeps.run(sweep(verb, **named))
+    return readers.sweeps.run(sweep(verb, **named))
 
 
-def count(inspector, verb, *, until_ms=None, **named):
+def count(readers, verb, *, until_ms=None, **named):
     """How many jobs it is about."""
-    return inspector.sweeps.count(sweep(verb, until_ms=until_ms, **named))
+    return readers.sweeps.count(sweep(verb, until_ms=until_ms, **named))

@@ -171,7 +171,7 @@ def test_steps_and_workflows_are_refused(what, error):
     assert "gets many jobs at once" in str(runs[0].error)
 
 
-def test_the_current_job_is_the_first_and_all_get_its_progress(inspector):
+def test_the_current_job_is_the_first_and_all_get_its_progress(readers):
     jobs = [tasks.does.delay("progress") for _ in range(2)]
     assert current_job() is None
 

@@ -8,7 +8,7 @@ import pytest
 from django.test import override_settings
 
 from django_rtq import JobState
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.exceptions import (
     DuplicateJob,
@@ -269,7 +269,7 @@ def test_what_else_needs_redis_is_refused_with_the_way_out(jobs):
     with pytest.raises(RedisNotAllowed, match=r"captured\(\) is active.*drain\(\)"):
         _ = get_broker().maintenance
     with pytest.raises(RedisNotAllowed):
-        Inspector(get_broker())
+        Readers(get_broker())
 
 
 # -- decorators

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from django_rtq import Bury, JobState, current_job, task
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import TaskNotFound, TimeLimitExceeded
 from django_rtq.testing import adrain, drain, private_redis
@@ -87,7 +87,7 @@ def test_a_coroutine_that_cannot_run_stays_queued(ran):
     with pytest.raises(RuntimeError, match="await adrain"):
         asyncio.run(call())
     assert handle.state is JobState.QUEUED
-    assert get_inspector().workers() == []
+    assert readers_of().workers() == []
     drain()
     assert handle.result == "x!"
 
@@ -228,7 +228,7 @@ def test_dead_letters_are_reported_or_raised():
     (run,) = drain(raise_errors=False)
     assert (run.state, handle.state) == (JobState.DEAD, JobState.DEAD)
     assert isinstance(run.error, Bury)
-    assert get_inspector().requeue("default", [handle.id]) == [handle.id]
+    assert readers_of().requeue("default", [handle.id]) == [handle.id]
     with pytest.raises(Bury, match="no use"):
         drain()
 
@@ -247,7 +247,7 @@ def test_ctrl_c_ends_it_and_leaves_no_job_with_a_worker(ran):
     with pytest.raises(KeyboardInterrupt):
         drain(["default", "mail"])
     assert [handle.state for handle in handles] == [JobState.RETRYING, JobState.QUEUED]
-    assert get_inspector().workers() == []
+    assert readers_of().workers() == []
 
 
 @task

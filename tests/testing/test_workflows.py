@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from django_rtq import Bury, JobHandle, RedisNotAllowed, WorkflowFailed, WorkflowState, task, workflow
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.testing import captured, eager
 from django_rtq.testing.private_redis import shared_fake_server
@@ -55,7 +55,7 @@ def test_eager_goes_on_with_a_workflow_when_a_job_of_it_gets_its_event():
             flow.add(tasks.report, "end", flow.add(wait_for_approval).result)
         assert flow.handle.state is WorkflowState.RUNNING
 
-        get_inspector().send(member_of(flow), "approved", 5)
+        readers_of().send(member_of(flow), "approved", 5)
 
         assert flow.handle.state is WorkflowState.SUCCEEDED
         assert runs[-1].result == "end: 5"
@@ -109,9 +109,9 @@ def test_eager_says_why_a_coroutine_function_cannot_run_within_an_event_loop():
 @pytest.mark.parametrize("testing", [captured, eager])
 def test_what_only_redis_can_do_is_refused(testing):
     with testing(), pytest.raises(RedisNotAllowed, match="private_redis"):
-        get_inspector().requeue("default", ["0" * 32])
+        readers_of().requeue("default", ["0" * 32])
     with testing(), pytest.raises(RedisNotAllowed, match="private_redis"):
-        get_inspector().queues.get("default")
+        readers_of().queues.get("default")
 
 
 def test_eager_raises_what_a_job_raises():

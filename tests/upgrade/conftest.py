@@ -19,7 +19,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def server():
-    """A server of this test alone. The broker and the inspector of this process use it, too."""
+    """A server of this test alone. The broker and the readers of this process use it, too."""
     with PrivateRedis() as server, override_settings(RTQ={"REDIS": server.url}):
         yield server
         get_broker().close()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from django_rtq import JobNotFound
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from tests.core.worker.conservation import places, records
 from tests.core.worker.overlaps import most_at_once
 from tests.support.line_files import whole_lines
@@ -77,7 +77,7 @@ def write_as(old, folder):
 def state_of(job_id):
     """ "" while the job is a row of the outbox."""
     try:
-        return get_inspector().find(job_id).state
+        return readers_of().find(job_id).state
     except JobNotFound:
         return ""
 
@@ -129,7 +129,7 @@ def test_this_version_goes_on_where_the_one_before_was_stopped(old, new, folder)
     wait_until(lambda: {state_of(job_id) for job_id in to_run} == {"succeeded"})
     assert {job_id: number for job_id, number in ends(folder).items() if number != 1} == {}
     assert not ends(folder).keys() & set(never)
-    assert get_inspector().find(*ids["committed"]).result == "paid"
+    assert readers_of().find(*ids["committed"]).result == "paid"
     worker.terminate()
     assert worker.wait(60) == 0
     assert errors(new) == []

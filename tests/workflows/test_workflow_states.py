@@ -1,6 +1,6 @@
 """The index of the states of workflows, for incidents and metrics."""
 
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import STATES
 from django_rtq.workflows.workflow_states import read_workflow_states, workflow_commands
@@ -44,10 +44,10 @@ def test_one_that_is_not_whole_is_in_no_state(broker):
 def test_the_overview_has_them_in_its_round_trips(broker, round_trips):  # noqa: F811
     begun_flow(broker, {})
     end(broker, "bury", *claim_members(broker))
-    inspector = get_inspector()
+    readers = readers_of()
     del round_trips[:]
 
-    overviews = [inspector.overview.read(), inspector.shared_overview.read(fresh=True)]
+    overviews = [readers.overview.read(), readers.shared_overview.read(fresh=True)]
 
     assert len(round_trips) == 4
     assert [overview.workflows.counts["blocked"] for overview in overviews] == [1, 1]

@@ -10,13 +10,13 @@ from django_rtq.console.acting.jobs import of_all_jobs
 from django_rtq.console.acting.switches import UNKNOWN_WORKER
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
 from django_rtq.exceptions import LeaseNotExpired
 
 
-def _forget(inspector: Inspector, target: Target) -> str | bool:
-    answer = inspector.forget(target.name, discard_outcomes="discard_outcomes" in target.options)
+def _forget(readers: Readers, target: Target) -> str | bool:
+    answer = readers.forget(target.name, discard_outcomes="discard_outcomes" in target.options)
     return {"forgotten": True, "missing": False}.get(answer, answer)
 
 
@@ -89,7 +89,7 @@ ACTIONS = {
         name="stop",
         label=_("Stop"),
         permission=permissions.CONTROL,
-        do=lambda inspector, target: inspector.stop_worker(target.name),
+        do=lambda readers, target: readers.stop_worker(target.name),
         done=_("The rtq_worker of %(name)s was asked to stop. It exits when its running jobs have finished."),
         log=_("Asked to stop."),
         refused=UNKNOWN_WORKER,
@@ -105,7 +105,7 @@ ACTIONS = {
         name="reclaim",
         label=_("Reclaim its jobs"),
         permission=permissions.REQUEUE,
-        do=lambda inspector, target: len(inspector.reclaim_worker(target.name)),
+        do=lambda readers, target: len(readers.reclaim_worker(target.name)),
         done=ngettext_lazy(
             "%(count)d job of worker %(name)s was reclaimed.",
             "%(count)d jobs of worker %(name)s were reclaimed.",

@@ -19,7 +19,7 @@ from django_rtq.console.internal_tasks import enqueue_rest
 from django_rtq.console.merging import merge
 from django_rtq.console.reading import actions
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import WAITING, QueryError, Selection, query_error
 from django_rtq.console.reading.sweep import Count, Result, Sweep
 from django_rtq.console.redaction import redacted
@@ -29,7 +29,7 @@ from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import BrokerError, QueueFull
 
 _GONE = gettext_lazy("They will never run, and their arguments are deleted. This cannot be undone.")
-#: By the verb of the inspector; "stop" is `cancel` for jobs that run.
+#: By the verb of ACTIONS; "stop" is `cancel` for jobs that run.
 JOBS: dict[str, Verb] = {
     "requeue": Verb(
         name="requeue",
@@ -207,34 +207,34 @@ class Acted:
     error: BrokerError | QueueFull | None = None  # the first one
 
 
-def act(inspector: Inspector, sweep: Sweep, *, seconds: float, limit: int) -> Acted:
+def act(readers: Readers, sweep: Sweep, *, seconds: float, limit: int) -> Acted:
     """Act for as long as there is time, in each shard; what is left becomes a job of each queue.
 
     A purge leaves nothing to a job, which would wait there, too.
     """
     ends = time.monotonic() + seconds
-    acted = inspector.in_each_shard(lambda each: _act_here(each, sweep, ends, limit))
+    acted = readers.in_each_shard(lambda each: _act_here(each, sweep, ends, limit))
     rest = list(chain.from_iterable(each.rest for each in acted))
     error = next((each.error for each in acted if each.error is not None), None)
     return Acted(merge(each.result for each in acted), rest, error)
 
 
-def _act_here(inspector: Inspector, sweep: Sweep, ends: float, limit: int) -> Acted:
+def _act_here(readers: Readers, sweep: Sweep, ends: float, limit: int) -> Acted:
     """In one shard, until that moment; one step at least."""
     if sweep.selection.ids and shard_numbers():
-        ids = [job_id for job_id in sweep.selection.ids if place_of_job("", job_id) == inspector.place]
+        ids = [job_id for job_id in sweep.selection.ids if place_of_job("", job_id) == readers.place]
         if not ids:
             return Acted(Result())
         sweep = replace(sweep, selection=replace(sweep.selection, ids=ids))
     left = max(0.0, ends - time.monotonic())
-    result = inspector.sweeps.run(sweep, seconds=left, limit=limit, shown=redacted)
+    result = readers.sweeps.run(sweep, seconds=left, limit=limit, shown=redacted)
     if sweep.selection.ids:
         result = replace(result, refused=len(sweep.selection.ids) - result.count)
     if isinstance(result.stopped_by, BrokerError):
         return Acted(result, error=result.stopped_by)
     jobs: list[JobHandle[Any]] = []
     try:
-        for job in enqueue_rest(sweep, result.queues_left, inspector.place) if sweep.verb != "purge" else ():
+        for job in enqueue_rest(sweep, result.queues_left, readers.place) if sweep.verb != "purge" else ():
             jobs.append(job)
     except (BrokerError, QueueFull) as error:
         return Acted(result, jobs, error)

@@ -16,16 +16,16 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpR
 from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
-from django_rtq.console.reading.readers import Inspector, get_inspector
+from django_rtq.console.nouns import Place
 from django_rtq.console.shards.all_shards import ask_shards
 from django_rtq.console.shards.merged import AllShards
-from django_rtq.core.broker.task_backends import place_of_job, shard_numbers, shard_of, shard_place
+from django_rtq.core.broker.task_backends import pinned_in, place_of_job, shard_numbers, shard_of, shard_place
 
 ALL = "all"
 _OF_LISTS = ("shard", "after", "before", "page", "seen", "stop")  # parameters that are of one choice only
 
 #: Gets what it is about, and what raises BrokerError if that cannot be shown.
-View = Callable[[Inspector, Callable[[], object]], HttpResponse]
+View = Callable[[Place, Callable[[], object]], HttpResponse]
 
 
 def in_shard(request: HttpRequest, names: Mapping[str, str], view: View) -> HttpResponse:
@@ -45,7 +45,7 @@ def in_shard(request: HttpRequest, names: Mapping[str, str], view: View) -> Http
     if own is None and chosen in (None, ALL) and len(numbers) > 1:
         return _in_all(request, view, is_read=is_read)
     place = own if own is not None else shard_place(int(chosen)) if chosen not in (None, ALL) else ""
-    return view(get_inspector(place), partial(_check, shard_of(place)))
+    return view(Place(pinned_in(place)), partial(_check, shard_of(place)))
 
 
 def _are_of_one(names: Mapping[str, str]) -> bool:
@@ -58,9 +58,9 @@ def _own_place(names: Mapping[str, str]) -> str:
 
 
 def _in_all(request: HttpRequest, view: View, *, is_read: bool) -> HttpResponse:
-    inspector = AllShards()
-    answer = view(inspector, lambda: None)
-    for number in () if is_read else inspector.silent:
+    readers = AllShards()
+    answer = view(Place(readers=readers), lambda: None)
+    for number in () if is_read else readers.silent:
         text = _("Shard %(number)d does not answer. What you asked for was not done there, or only in part.")
         messages.warning(request, text % {"number": number})
     return answer
@@ -69,7 +69,7 @@ def _in_all(request: HttpRequest, view: View, *, is_read: bool) -> HttpResponse:
 def _check(number: int | None) -> None:
     """Raises BrokerUnavailable if the shard does not answer in the time in which pages of all shards do without it."""
     if number is not None:
-        ask_shards(lambda inspector, _number: inspector.queues.names(), [number]).checked()
+        ask_shards(lambda readers, _number: readers.queues.names(), [number]).checked()
 
 
 def _choice_before(request: HttpRequest) -> str | None:

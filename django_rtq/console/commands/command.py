@@ -18,7 +18,7 @@ from django.utils.translation import override
 from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.commands.prompts import NotHere, client_argument, positive
 from django_rtq.console.output import Column, as_json, count, number, table
-from django_rtq.console.reading.readers import Inspector, get_inspector
+from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.render.json import as_dict
 from django_rtq.console.render.sheet import Row, Sheet
 from django_rtq.console.render.terminal import columns
@@ -36,9 +36,9 @@ class ConsoleCommand(RTQCommand):
     in_each_shard = True  # in RTQ["SHARDS"], or once for all
 
     @property
-    def inspector(self) -> Inspector:
+    def readers(self) -> Readers:
         """That of the place that it is about."""
-        return get_inspector(self.place)
+        return readers_of(self.place)
 
     def places(self, options: Options) -> list[str]:
         """Those of the jobs that are named, if any are."""
@@ -212,7 +212,7 @@ class SheetCommand(ActionCommand):
         with override(None):
             for name, target in targets.items():
                 said[name] = (
-                    verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(self.inspector, target)
+                    verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(self.readers, target)
                 )
         return {name: each._replace(text=one_line(each.text)) for name, each in said.items()}
 

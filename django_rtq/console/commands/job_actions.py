@@ -36,7 +36,7 @@ class JobAction:
     """One call of rtq_jobs that does something. All methods raise CommandError."""
 
     def __init__(self, command: ConsoleCommand, options: dict[str, Any]) -> None:
-        self._command, self._options, self._inspector = command, options, command.inspector
+        self._command, self._options, self._readers = command, options, command.readers
         self._did, self._verb = DONE[options["action"]], VERBS[options["action"]]
         self._target: str = options.get("to") or ""
         self._is_of_dead = self._verb in ("requeue", "discard")  # those are told by their number
@@ -53,8 +53,8 @@ class JobAction:
 
     def _act_on_ids(self) -> None:
         options, job_ids = self._options, list(dict.fromkeys(self._options["ids"]))
-        sweep = self._sweep(Selection(queues=selected_queues(self._inspector, options), ids=job_ids))
-        result = self._inspector.sweeps.run(sweep)
+        sweep = self._sweep(Selection(queues=selected_queues(self._readers, options), ids=job_ids))
+        result = self._readers.sweeps.run(sweep)
         answers = {} if result.stopped_by else {job_id: result.answers.get(job_id, "missing") for job_id in job_ids}
         failed = self._failed(answers)
         self._report(sweep, result, failed)
@@ -63,7 +63,7 @@ class JobAction:
             raise CommandError(f"{number(len(failed))} of {asked} could not be {self._did}.")
 
     def _act_on_matching(self) -> None:
-        options, sweep = self._options, self._sweep(read_selection(self._inspector, self._options))
+        options, sweep = self._options, self._sweep(read_selection(self._readers, self._options))
         if ACTIONS[self._verb].asks and options["interactive"] and not options["dry_run"]:
             check_interactive()
         shown = options["verbosity"] > 0
@@ -77,7 +77,7 @@ class JobAction:
 
     def _all(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
         """All that match. Jobs that die, or are made, later are left out."""
-        sweeps = self._inspector.sweeps
+        sweeps = self._readers.sweeps
         counted = sweeps.count(sweep, most=sys.maxsize, show=progress.show, shown=redacted)
         if not self._is_of_dead and counted.count >= AT_ONCE:
             progress.show(counted.count)
@@ -87,7 +87,7 @@ class JobAction:
     def _newest(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
         """The first that match, up to --limit; of dead letters, the newest of all queues together."""
         by_place: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        found = find_jobs(self._inspector, replace(sweep.selection, states=sweep.states))
+        found = find_jobs(self._readers, replace(sweep.selection, states=sweep.states))
         for seen, job in enumerate(islice(found, self._options["limit"]), 1):
             by_place[job.queue, str(job.state)].append(job.id)
             if seen % AT_ONCE == 0:
@@ -96,7 +96,7 @@ class JobAction:
         for (queue, _), ids in by_place.items():
             numbers[queue] += len(ids)
         parts = (Selection(queues=[queue], states=[state], ids=ids) for (queue, state), ids in by_place.items())
-        steps = (self._inspector.sweeps.steps(self._sweep(part)) for part in parts)
+        steps = (self._readers.sweeps.steps(self._sweep(part)) for part in parts)
         return Count(by_queue=numbers), chain.from_iterable(steps)
 
     def _sweep(self, selection: Selection) -> Sweep:
@@ -115,7 +115,7 @@ class JobAction:
         if answer not in ("missing", "left"):
             return one_line(WrongState(job_id, ACTIONS[self._verb].why_not(answer)))
         try:
-            job = find_one(self._inspector, job_id, self._options)
+            job = find_one(self._readers, job_id, self._options)
         except JobError as error:
             return one_line(error)
         if answer == "left" and job.state is not JobState.DEAD:
@@ -163,9 +163,9 @@ class JobAction:
 
     def _warn_if_nobody_serves(self) -> None:
         target, write = self._target, self._command.stderr.write
-        if self._inspector.queues.get(target).paused:
+        if self._readers.queues.get(target).paused:
             write(f"Queue {target} is paused: they wait until it is resumed.")
-        if not self._inspector.workers([target]):
+        if not self._readers.workers([target]):
             start = f"python manage.py rtq_worker --queues {target}"
             write(f"No worker serves queue {target} now: they wait. Start one:  {start}")
 
@@ -209,7 +209,7 @@ def purge(command: ConsoleCommand, options: dict[str, Any], queue: str, client: 
     if options["interactive"]:
         check_interactive()
     sweep = Sweep(verb="purge", selection=Selection(queues=[queue], filter=JobFilter(client=client)))
-    steps = command.inspector.sweeps.steps(sweep)
+    steps = command.readers.sweeps.steps(sweep)
     result = ask_and_act(command, options, sweep, Count(by_queue={queue: waiting}), steps, expected=queue)
     check_stopped(sweep, result)
     return result.count

@@ -15,7 +15,7 @@ from django_rtq.console.commands.job_arguments import LISTED_STATES, VERBS
 from django_rtq.console.commands.prompts import known_queues
 from django_rtq.console.nouns import find_jobs
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import QueryError, Selection
 from django_rtq.console.search import read_query, search_all
 from django_rtq.core.commands.command import WRONG_USAGE
@@ -24,7 +24,7 @@ from django_rtq.exceptions import JobNotFound
 
 
 @override("en")
-def read_selection(inspector: Inspector, options: dict[str, Any]) -> Selection:
+def read_selection(readers: Readers, options: dict[str, Any]) -> Selection:
     """The jobs that the options describe. Raises CommandError."""
     if options["query"] is None:
         wanted = JobFilter(
@@ -33,46 +33,46 @@ def read_selection(inspector: Inspector, options: dict[str, Any]) -> Selection:
             error=options["error"] or "",
             since=options["since"],
         )
-        queues = known_queues(inspector, filter(None, [options["queue"]]))
+        queues = known_queues(readers, filter(None, [options["queue"]]))
         return Selection(queues=queues, states=options.get("state") or (), filter=wanted)
     try:
-        selection = read_query(inspector, options["query"])
+        selection = read_query(readers, options["query"])
         if options["action"] != "list":
             check_states(VERBS[options["action"]], selection)
     except QueryError as error:
         raise CommandError(str(error), returncode=WRONG_USAGE) from None
     if options["action"] != "list":
-        known_queues(inspector, selection.queues)
+        known_queues(readers, selection.queues)
     return selection
 
 
-def selected_queues(inspector: Inspector, options: dict[str, Any]) -> list[str]:
+def selected_queues(readers: Readers, options: dict[str, Any]) -> list[str]:
     """The queue that --queue names, or all. Raises CommandError for an unknown one."""
     if options["queue"] is None:
-        return inspector.queues.names()
-    return known_queues(inspector, [options["queue"]])
+        return readers.queues.names()
+    return known_queues(readers, [options["queue"]])
 
 
-def list_jobs(inspector: Inspector, options: dict[str, Any], limit: int | None) -> Iterator[JobDetails]:
+def list_jobs(readers: Readers, options: dict[str, Any], limit: int | None) -> Iterator[JobDetails]:
     """The jobs that match: those that a query finds as the search of the admin does, others as in find_jobs()."""
-    selection = read_selection(inspector, options)
+    selection = read_selection(readers, options)
     if options["query"] is not None:
-        return islice(_found_by_query(inspector, selection), limit)
-    found = find_jobs(inspector, replace(selection, states=selection.states or LISTED_STATES))
+        return islice(_found_by_query(readers, selection), limit)
+    found = find_jobs(readers, replace(selection, states=selection.states or LISTED_STATES))
     return islice(found, limit)
 
 
-def find_one(inspector: Inspector, job_id: str, options: dict[str, Any]) -> JobDetails:
+def find_one(readers: Readers, job_id: str, options: dict[str, Any]) -> JobDetails:
     """One job; of any queue, if none is named. Raises JobNotFound."""
-    job = inspector.find(job_id, options["queue"])
+    job = readers.find(job_id, options["queue"])
     if options["queue"] not in (None, job.queue):
         raise JobNotFound(job_id)
     return job
 
 
-def _found_by_query(inspector: Inspector, query: Selection) -> Iterator[JobDetails]:
+def _found_by_query(readers: Readers, query: Selection) -> Iterator[JobDetails]:
     with override("en"):
         try:
-            yield from search_all(inspector, query)
+            yield from search_all(readers, query)
         except QueryError as error:
             raise CommandError(str(error)) from None

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import past_moment
 from django_rtq.core.commands.command import one_line
 from django_rtq.core.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
@@ -65,9 +65,9 @@ def system_user() -> str:
         return ""
 
 
-def known_queues(inspector: Inspector, names: Iterable[str]) -> list[str]:
+def known_queues(readers: Readers, names: Iterable[str]) -> list[str]:
     """The names without duplicates. Raises CommandError for a queue neither declared nor used: it is likely a typo."""
-    wanted, known = list(dict.fromkeys(names)), sorted({*declared_queues(inspector.place), *inspector.queues.names()})
+    wanted, known = list(dict.fromkeys(names)), sorted({*declared_queues(readers.place), *readers.queues.names()})
     for name in wanted:
         if name not in known:
             others = f" Known are: {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}."

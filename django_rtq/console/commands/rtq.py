@@ -28,7 +28,7 @@ from django_rtq.console.incidents import (
 from django_rtq.console.output import Column, as_json, count, duration, facts
 from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.reading.queues import unserved
-from django_rtq.console.reading.readers import Inspector, get_inspector
+from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.core.broker.task_backends import place_of, shard_of
 from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, Options, one_line, seconds_from
 from django_rtq.core.tasks.registry import declared_queues
@@ -156,7 +156,7 @@ class Command(ConsoleCommand):
         is_of_shards = options["shard"] is None and None not in places
         for number, place in places.items():
             try:
-                found[number or 0], now = _read_incidents(get_inspector(place), options)
+                found[number or 0], now = _read_incidents(readers_of(place), options)
             except BrokerError as error:
                 shards = {"shards": [number]} if is_of_shards else {}
                 away.append({"kind": "redis_unreachable", "severity": "critical", **shards, "text": str(error)})
@@ -227,19 +227,19 @@ class Command(ConsoleCommand):
             raise
 
     def _read(self, names: list[str] | None, lag: OutboxLag | None, *, json: bool) -> str:
-        inspector = self.inspector
-        overview = inspector.overview.read()
+        readers = self.readers
+        overview = readers.overview.read()
         queues, workers = [row.details for row in overview.queues], overview.workers
         incidents = find_incidents(seen_in(self.place, overview, lag))
         if names is not None:
-            queues = inspector.queues.details(known_queues(inspector, names))
-            workers = inspector.workers(names)
+            queues = readers.queues.details(known_queues(readers, names))
+            workers = readers.workers(names)
             incidents = [incident for incident in incidents if incident.queue in ("", *names)]
         if json:
             state = {
                 "queues": [asdict(queue) for queue in queues],
                 "workers": list(map(_worker, workers)),
-                "unserved": _unserved(inspector.place, names, queues, workers),
+                "unserved": _unserved(readers.place, names, queues, workers),
                 "outbox": asdict(lag) if lag else None,
                 "server": facts(overview.server, SERVER),
                 "incidents": [incident.as_dict() for incident in incidents],
@@ -271,11 +271,11 @@ class Command(ConsoleCommand):
             yield self.style.WARNING("\n".join(lines))
 
 
-def _read_incidents(inspector: Inspector, options: Options) -> tuple[list[Incident], datetime]:
-    overview = inspector.overview.read()
+def _read_incidents(readers: Readers, options: Options) -> tuple[list[Incident], datetime]:
+    overview = readers.overview.read()
     if options["this_host"]:
         return host_incidents(overview, socket.gethostname()), overview.now
-    return read_incidents(inspector, overview, oldest_seconds=options["max_oldest"]), overview.now
+    return read_incidents(readers, overview, oldest_seconds=options["max_oldest"]), overview.now
 
 
 def _unreachable(away: Mapping[str, Any]) -> str:

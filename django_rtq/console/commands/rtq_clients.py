@@ -128,12 +128,12 @@ class Command(ActionCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        (queue,) = known_queues(self.inspector, [options["queue"]])
+        (queue,) = known_queues(self.readers, [options["queue"]])
         self._print_clients(queue, options)
 
     def do_limit(self, options: Options) -> None:
-        (queue,) = known_queues(self.inspector, [options["queue"]])
-        setters = _limit_setters(self.inspector.limits, queue, options)
+        (queue,) = known_queues(self.readers, [options["queue"]])
+        setters = _limit_setters(self.readers.limits, queue, options)
         values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
         try:
             if options["whole_queue"] and options.get("shard") is None:
@@ -152,13 +152,13 @@ class Command(ActionCommand):
             self._print_clients(queue, options)
 
     def do_pause(self, options: Options) -> None:
-        inspector, named = self.inspector, options["queue"]
-        queues = inspector.queues.names() if named == "*" else known_queues(inspector, [named])
+        readers, named = self.readers, options["queue"]
+        queues = readers.queues.names() if named == "*" else known_queues(readers, [named])
         changed: dict[str, list[str]] = {}
         sentences = []
         try:
             for queue, client in product(queues, options["clients"]):
-                is_changed = _switch(inspector.limits, queue, client, options)
+                is_changed = _switch(readers.limits, queue, client, options)
                 changed.setdefault(client, []).extend([queue] if is_changed else [])
                 what = f"client {one_line(repr(client), 100)} in queue {queue}"
                 resume = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
@@ -170,10 +170,10 @@ class Command(ActionCommand):
     do_resume = do_pause
 
     def do_purge(self, options: Options) -> None:
-        (queue,) = known_queues(self.inspector, [options["queue"]])
+        (queue,) = known_queues(self.readers, [options["queue"]])
         purged: dict[str, int] = {}
         for client in options["clients"]:
-            (state,) = self.inspector.clients.get(client, [queue])
+            (state,) = self.readers.clients.get(client, [queue])
             purged[client] = purge(self, options, queue, client, waiting=state.queued + state.scheduled)
             what = f"client {one_line(repr(client), 100)} in queue {queue}"
             done = f"{'Would purge' if options['dry_run'] else 'Purged'} {count(purged[client], 'job')} of {what}."
@@ -187,7 +187,7 @@ class Command(ActionCommand):
         for name in options["clients"]:
             client, who = Place(pinned_in(self.place)).clients[name], f"client {one_line(repr(name), 100)}"
             try:
-                kept = self.inspector.sweeps.count(erasure(name))
+                kept = self.readers.sweeps.count(erasure(name))
             except ValueError as error:
                 raise CommandError(str(error), returncode=WRONG_USAGE) from None
             jobs = ("" if kept.is_complete else "at least ") + count(kept.count, "job")
@@ -207,15 +207,15 @@ class Command(ActionCommand):
 
     @override("en")
     def _print_clients(self, queue: str, options: Options) -> None:
-        inspector = self.inspector
-        matching = inspector.clients.count([queue]).matching(
+        readers = self.readers
+        matching = readers.clients.count([queue]).matching(
             sort=options.get("sort", "queued"),
             is_reversed=options.get("reverse", False),
             search=options.get("search", ""),
         )
         listed = [name.decode(errors="replace") for name in matching[: options.get("limit", MOST_LISTED)]]
         names = dict.fromkeys([*options.get("client", ()), *listed])
-        state, clients = inspector.clients.in_queue(queue, names)
+        state, clients = readers.clients.in_queue(queue, names)
         if options["json"]:
             facts = {"matching": len(matching), "clients": list(map(_as_dict, clients))}
             self.stdout.write(as_json({**asdict(state), **facts}))

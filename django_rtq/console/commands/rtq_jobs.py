@@ -17,7 +17,7 @@ from django_rtq.console.commands.job_selection import find_one, list_jobs
 from django_rtq.console.output import as_json, count, number, table
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.members import Membership, membership_of
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.redaction import redacted
 from django_rtq.core.commands.command import WRONG_USAGE, one_line
 from django_rtq.core.jobs.details import JobDetails
@@ -55,7 +55,7 @@ class Command(ConsoleCommand):
             text = f"{options['value']!r} is no JSON: {error}. Write text in quotes: '\"yes\"'."
             raise CommandError(text, returncode=WRONG_USAGE) from error
         try:
-            self.inspector.send(options["id"], options["event"], value, queue=options["queue"])
+            self.readers.send(options["id"], options["event"], value, queue=options["queue"])
         except (JobError, PayloadError, ValueError) as error:
             raise CommandError(one_line(error)) from error
         if options["json"]:
@@ -64,12 +64,12 @@ class Command(ConsoleCommand):
             self.stdout.write(f"Sent event {one_line(options['event'])} to job {one_line(options['id'])}.")
 
     def _list(self, options: dict[str, Any]) -> None:
-        inspector, limit = self.inspector, options["limit"]
+        readers, limit = self.readers, options["limit"]
         if options["json"]:
-            self._print_json(list_jobs(inspector, options, limit))
+            self._print_json(list_jobs(readers, options, limit))
             return
         limit = limit or (None if options["all"] else LISTED)
-        jobs = list(list_jobs(inspector, options, limit and limit + 1))
+        jobs = list(list_jobs(readers, options, limit and limit + 1))
         if jobs:
             self._print_table(jobs[:limit], cut=options["verbosity"] < 2)
         else:
@@ -90,8 +90,8 @@ class Command(ConsoleCommand):
         reasons: dict[str, str] = {}
         members: dict[str, Membership | None] = {}
 
-        def find(inspector: Inspector, name: str, options: dict[str, Any]) -> JobDetails:
-            job, position = inspector.find_with_position(name, options["queue"])
+        def find(readers: Readers, name: str, options: dict[str, Any]) -> JobDetails:
+            job, position = readers.find_with_position(name, options["queue"])
             reasons[job.id], members[job.id] = waiting_reason(job, position), membership_of(job.id, self.place)
             return job
 
@@ -104,13 +104,13 @@ class Command(ConsoleCommand):
         self._report_problems(options, problems)
 
     def _find(
-        self, options: dict[str, Any], find: Callable[[Inspector, str, dict[str, Any]], JobDetails] = find_one
+        self, options: dict[str, Any], find: Callable[[Readers, str, dict[str, Any]], JobDetails] = find_one
     ) -> tuple[list[JobDetails], list[str]]:
         """The jobs of these ids, and sentences about those that are not there."""
-        inspector, jobs, problems = self.inspector, [], []
+        readers, jobs, problems = self.readers, [], []
         for name in dict.fromkeys(options["ids"]):
             try:
-                jobs.append(find(inspector, name, options))
+                jobs.append(find(readers, name, options))
             except JobError as error:
                 problems.append(one_line(error))
         return jobs, problems

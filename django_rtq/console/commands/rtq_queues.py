@@ -47,14 +47,14 @@ class Command(SheetCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        self.print_sheet(options, QUEUES, QUEUES.read(self.inspector))
+        self.print_sheet(options, QUEUES, QUEUES.read(self.readers))
 
     def do_pause(self, options: Options) -> None:
-        inspector, action = self.inspector, options["action"]
-        names = known_queues(inspector, options["queues"])
+        readers, action = self.readers, options["action"]
+        names = known_queues(readers, options["queues"])
         switch, targets = SWITCHES["queue"], {name: Target(name, by=system_user()) for name in names}
         verb = next(verb for verb in switch.verbs if verb.name == action)
-        queues = {each.name: Queue(each) for each in inspector.queues.details(names)} if options["dry_run"] else {}
+        queues = {each.name: Queue(each) for each in readers.queues.details(names)} if options["dry_run"] else {}
         said = self.run_each(
             options, verb, "queue", targets, lambda name: "done" if switch.of(queues[name]) is verb else "nothing"
         )
@@ -64,21 +64,21 @@ class Command(SheetCommand):
     do_resume = do_pause
 
     def do_purge(self, options: Options) -> None:
-        inspector = self.inspector
-        (queue,) = known_queues(inspector, options["queues"])
-        (details,) = inspector.queues.details([queue])
+        readers = self.readers
+        (queue,) = known_queues(readers, options["queues"])
+        (details,) = readers.queues.details([queue])
         purged = purge(self, options, queue, None, waiting=details.waiting)
         done = f"{'Would purge' if options['dry_run'] else 'Purged'} {count(purged, 'job')} from queue {queue}."
         nothing = f"No job waits in queue {queue}: nothing was deleted."
         self.report(options, {"queue": queue, "purged": purged}, [done if purged else nothing])
 
     def do_forget(self, options: Options) -> None:
-        inspector, declared = self.inspector, declared_queues(self.place)
+        readers, declared = self.readers, declared_queues(self.place)
         chosen = frozenset({"discard_outcomes"} if options["discard_outcomes"] else ())
-        targets = {name: Target(name, options=chosen) for name in known_queues(inspector, options["queues"])}
+        targets = {name: Target(name, options=chosen) for name in known_queues(readers, options["queues"])}
 
         def would(name: str) -> str:
-            answer = inspector.forget(name, discard_outcomes=bool(chosen), is_dry_run=True)
+            answer = readers.forget(name, discard_outcomes=bool(chosen), is_dry_run=True)
             return {"forgotten": "done", "missing": "nothing"}.get(answer, answer)
 
         said = self.run_each(options, ACTIONS["forget_queue"], "queue", targets, would)

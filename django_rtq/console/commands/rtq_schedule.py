@@ -48,7 +48,7 @@ class Command(SheetCommand):
     def do_list(self, options: Options) -> None:
         schedules, silent = _read(options, with_jobs=True)
         with override(None):
-            rows = SCHEDULES.rows(self.inspector, schedules)
+            rows = SCHEDULES.rows(self.readers, schedules)
         if rows or options["json"]:
             self.print_sheet(options, SCHEDULES, rows)
         elif not silent:

@@ -6,7 +6,7 @@ from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import EVERY_QUEUE, Action, SheetCommand
 from django_rtq.console.commands.prompts import known_queues, system_user, utf8_text
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.subjects.tasks import HOURS, TASKS
 from django_rtq.core.commands.command import Argument, Options
 from django_rtq.core.jobs.aliases import names_of
@@ -39,17 +39,17 @@ class Command(SheetCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        rows = sorted(TASKS.read(self.inspector), key=lambda row: not row.pauses)
+        rows = sorted(TASKS.read(self.readers), key=lambda row: not row.pauses)
         self.print_sheet(options, TASKS, rows)
 
     def do_pause(self, options: Options) -> None:
-        inspector, verb = self.inspector, VERBS[options["action"]]
-        queue = None if options["queue"] == "*" else known_queues(inspector, [options["queue"]])[0]
+        readers, verb = self.readers, VERBS[options["action"]]
+        queue = None if options["queue"] == "*" else known_queues(readers, [options["queue"]])[0]
         for task in options["tasks"] if verb.name == "pause" else ():
             get_public_task(task)
         targets = {task: Target(task, queue, by=system_user()) for task in options["tasks"]}
         said = self.run_each(
-            options, verb, "task", targets, lambda task: _would_change(inspector, task, queue, verb.name)
+            options, verb, "task", targets, lambda task: _would_change(readers, task, queue, verb.name)
         )
         changed = {task: each.answer or [] for task, each in said.items()}
         sentences = [each.text for each in said.values() if each.how != "refused"]
@@ -60,10 +60,10 @@ class Command(SheetCommand):
     do_resume = do_pause
 
 
-def _would_change(inspector: Inspector, task: str, queue: str | None, action: str) -> list[str]:
+def _would_change(readers: Readers, task: str, queue: str | None, action: str) -> list[str]:
     """The queues in which some name of the task is not paused yet, or is paused."""
     names, queues = set(names_of(task)), []
-    for details in inspector.queues.details(None if queue is None else [queue]):
+    for details in readers.queues.details(None if queue is None else [queue]):
         paused = names & {pause.task for pause in details.paused_tasks if not pause.is_over}
         if (paused != names) if action == "pause" else paused:
             queues.append(details.name)

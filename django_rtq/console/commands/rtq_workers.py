@@ -13,7 +13,7 @@ from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import ALL, NO_WORKER, QUEUE, Action, SheetCommand
 from django_rtq.console.commands.prompts import NotHere, known_queues, system_user
 from django_rtq.console.reading.details import WorkerDetails
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.subjects.workers import WORKERS
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.validation import did_you_mean
@@ -45,13 +45,13 @@ class Command(SheetCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        self.print_sheet(options, WORKERS, _selected(self.inspector, options), if_none=NO_WORKER)
+        self.print_sheet(options, WORKERS, _selected(self.readers, options), if_none=NO_WORKER)
 
     def do_quiet(self, options: Options) -> None:
         _check_choice(options)
         verb = VERBS[options["action"]]
         # One process for each rtq_worker: they all have the same supervisor.
-        workers = {worker.supervisor_name or worker.name: worker for worker in _selected(self.inspector, options)}
+        workers = {worker.supervisor_name or worker.name: worker for worker in _selected(self.readers, options)}
         targets = {name: Target(worker.name, by=system_user()) for name, worker in workers.items()}
         said = self.run_each(
             options, verb, "worker", targets, lambda name: "done" if workers[name].supervisor_name else "refused"
@@ -74,10 +74,10 @@ def _check_choice(options: Options) -> None:
         raise CommandError("Give either names or --all.", returncode=WRONG_USAGE)
 
 
-def _selected(inspector: Inspector, options: Options) -> list[WorkerDetails]:
+def _selected(readers: Readers, options: Options) -> list[WorkerDetails]:
     """The workers that the options name. Raises CommandError."""
     queues = options["queue"]
-    workers = WORKERS.read(inspector, None if queues is None else known_queues(inspector, queues))
+    workers = WORKERS.read(readers, None if queues is None else known_queues(readers, queues))
     return _named(workers, options["names"]) if options["names"] else list(workers)
 
 

@@ -57,7 +57,7 @@ class Command(ActionCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        flows = recent_in(Place(self.place).inspector, options["limit"])
+        flows = recent_in(Place(self.place).readers, options["limit"])
         self.print_list(options, COLUMNS, flows, _as_dict, if_none="There is no workflow.")
 
     def do_show(self, options: Options) -> None:

@@ -11,7 +11,7 @@ from django_rtq.console.incidents import queues, schedules, server, workers
 from django_rtq.console.incidents.incident import DETECTORS, Incident, Seen, Severity
 from django_rtq.console.merging import merge_by
 from django_rtq.console.reading.overview import Overview
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.databases.outbox import OutboxLag, outbox_lag
 
 __all__ = ["queues", "schedules", "server", "workers"]  # which declare the detectors
@@ -22,11 +22,11 @@ _ORDER = list(Severity)  # the worst first
 
 
 def read_incidents(
-    inspector: Inspector, overview: Overview | None = None, *, oldest_seconds: float | None = None
+    readers: Readers, overview: Overview | None = None, *, oldest_seconds: float | None = None
 ) -> list[Incident]:
     """All incidents at this moment, in three round trips to Redis, or one with an overview. Raises BrokerError."""
-    overview = inspector.overview.read() if overview is None else overview
-    return find_incidents(seen_in(inspector.place, overview, outbox_lag(inspector.place), oldest_seconds))
+    overview = readers.overview.read() if overview is None else overview
+    return find_incidents(seen_in(readers.place, overview, outbox_lag(readers.place), oldest_seconds))
 
 
 def seen_in(place: str, overview: Overview, lag: OutboxLag | None, oldest_seconds: float | None = None) -> Seen:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from django_rtq.console.incidents.detection import read_incidents, reported
 from django_rtq.console.incidents.incident import Incident
 from django_rtq.console.incidents.server import silent_shard
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import open_broker
 from django_rtq.core.broker.redis.client import clock_ms
@@ -43,7 +43,7 @@ class IncidentWatcher(Loop):
     def __init__(self, broker: Broker) -> None:
         super().__init__()
         self._broker = broker
-        self._inspector = Inspector(broker)
+        self._readers = Readers(broker)
 
     def tick(self) -> float:
         """Look, unless another scheduler has."""
@@ -54,8 +54,8 @@ class IncidentWatcher(Loop):
         return INTERVAL_SECONDS - since + _jitter.uniform(0.0, JITTER_SECONDS)
 
     def _look(self) -> None:
-        overview = self._inspector.overview.read()
-        found = read_incidents(self._inspector, overview)
+        overview = self._readers.overview.read()
+        found = read_incidents(self._readers, overview)
         incidents = reported([*found, *self._silent_shards()])[:MAX_TRACKED]
         opened, closed = track_incidents(
             self._broker,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.utils.translation import ngettext
 
 from django_rtq.console.formatting import format_number
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.exceptions import WorkflowNotFound
@@ -49,25 +49,23 @@ def membership_of(job_id: str, place: str) -> Membership | None:
     return None
 
 
-def workflow_ids_of(inspector: Inspector, text: str) -> list[str] | None:
+def workflow_ids_of(readers: Readers, text: str) -> list[str] | None:
     """The ids of the workflows with this name, or this id. None: a silent shard may have some. Raises BrokerError."""
     if _ID.fullmatch(text):
         return [text]
-    answers = inspector.in_places(
-        inspector.places, lambda place: workflow_store(get_broker(place)).having("name", text, MOST_WORKFLOWS)
+    answers = readers.in_places(
+        readers.places, lambda place: workflow_store(get_broker(place)).having("name", text, MOST_WORKFLOWS)
     )
     ids = [workflow for named in answers.values() for workflow in named]
-    return ids if ids or len(answers) == len(inspector.places) else None
+    return ids if ids or len(answers) == len(readers.places) else None
 
 
-def recent_in(inspector: Inspector, limit: int, *, start: int = 0, state: str = "") -> list[WorkflowProgress]:
+def recent_in(readers: Readers, limit: int, *, start: int = 0, state: str = "") -> list[WorkflowProgress]:
     """recent_workflows() of one shard or of all. Of one that does not answer a page shows none. Raises BrokerError."""
-    places = inspector.places
+    places = readers.places
     before = start if len(places) == 1 else 0  # those of several shards are counted when they are sorted
     most = limit + start - before
-    answers = inspector.in_places(
-        places, lambda place: recent_workflows(most, backend=place, start=before, state=state)
-    )
+    answers = readers.in_places(places, lambda place: recent_workflows(most, backend=place, start=before, state=state))
     flows = [flow for recent in answers.values() for flow in recent]
     if len(places) > 1:
         flows.sort(key=lambda flow: flow.ended_ms or flow.made_ms, reverse=True)

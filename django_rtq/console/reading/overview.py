@@ -218,7 +218,7 @@ class OverviewReader:
         return _overview(names, info, replies, tasks, series, workers)
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
-        """The workers of these queues and the jobs that they run. See Inspector.workers()."""
+        """The workers of these queues and the jobs that they run. See Readers.workers()."""
         every, known, _, _ = self.read_names()
         names = every if queues is None else list(queues)
         packet = Packet()

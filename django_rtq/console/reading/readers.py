@@ -1,4 +1,4 @@
-"""The Inspector: what people see of queues, jobs and workers, and what they do with them."""
+"""The Readers: what people see of queues, jobs and workers, and what they do with them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class QueuePage:
     deploys: list[Deploy]  # the newest first; none without RTQ["VERSION"]
 
 
-class Inspector(JobAccess):
+class Readers(JobAccess):
     """Reads the queues of a broker, and acts on their jobs. Any thread may use it.
 
     The actions are methods; lists, metrics and the like are read through the readers that it owns.
@@ -75,7 +75,7 @@ class Inspector(JobAccess):
         self.dead_letters = DeadLetters(broker)
         self.limits = LimitEditor(broker)
         self.clients = ClientReader(broker)
-        self.actions = Actions(broker, Inspector)
+        self.actions = Actions(broker, Readers)
         self.sweeps = Sweeper(broker, self.actions)
         self.tasks = TaskReader(broker)
         self.memory = MemoryReader(broker)
@@ -88,12 +88,12 @@ class Inspector(JobAccess):
         """What it is about: one, or all shards."""
         return [self.place]
 
-    def in_each_shard(self, do: Callable[[Inspector], T]) -> list[T]:
-        """Do it; with the inspector of all shards, in each of them. Returns the results."""
+    def in_each_shard(self, do: Callable[[Readers], T]) -> list[T]:
+        """Do it; with the readers of all shards, in each of them. Returns the results."""
         return [do(self)]
 
     def in_places(self, places: Iterable[str], read: Callable[[str], T]) -> dict[str, T]:
-        """What is in these places. With the inspector of all shards, one that does not answer is left out."""
+        """What is in these places. With the readers of all shards, one that does not answer is left out."""
         return {place: read(place) for place in places}
 
     # -- look
@@ -226,7 +226,7 @@ class Inspector(JobAccess):
                     raise LeaseNotExpired(worker)
                 pairs = [word.decode() for word in words]
                 reclaimed += pairs[::2]
-                signals.send_reclaimed(Inspector, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
+                signals.send_reclaimed(Readers, name, worker, list(zip(pairs[::2], pairs[1::2], strict=True)))
         return reclaimed
 
     # -- act on queues
@@ -262,15 +262,15 @@ class Inspector(JobAccess):
         return self._redis.execute_one(SCRIPTS[name].call(self._keys.of(queue), arguments), resend=True)
 
 
-def get_inspector(backend: str = "") -> Inspector:
-    """The inspector of this process for a backend in TASKS; "": for RTQ["REDIS"]. Raises ConfigurationError."""
-    return _inspector_of(get_broker(backend))
+def readers_of(backend: str = "") -> Readers:
+    """The readers of this process for a backend in TASKS; "": for RTQ["REDIS"]. Raises ConfigurationError."""
+    return _readers_of(get_broker(backend))
 
 
 @cache
-def _inspector_of(broker: Broker) -> Inspector:
-    of_tests: Inspector | None = getattr(broker, "inspector", None)
-    return Inspector(broker) if of_tests is None else of_tests
+def _readers_of(broker: Broker) -> Readers:
+    of_tests: Readers | None = getattr(broker, "access", None)
+    return Readers(broker) if of_tests is None else of_tests
 
 
-on_brokers_forgotten.append(_inspector_of.cache_clear)  # or else the brokers would live on, with their connections
+on_brokers_forgotten.append(_readers_of.cache_clear)  # or else the brokers would live on, with their connections

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from django_rtq.console.acting.verb import Switch, Verb
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.column import Column
 
 Row = TypeVar("Row")
@@ -82,7 +82,7 @@ class Sheet(Generic[Row]):
     about: ClassVar[Any] = ""  # above the list
     note: ClassVar[Any] = ""  # below the list, for those who may act
 
-    def read(self, inspector: Inspector) -> Sequence[Row]:
+    def read(self, readers: Readers) -> Sequence[Row]:
         """All rows."""
         raise NotImplementedError
 
@@ -94,9 +94,9 @@ class Sheet(Generic[Row]):
         """What the heading of a section says beside its name."""
         return ""
 
-    def find(self, inspector: Inspector, wanted: Wanted) -> Found:
+    def find(self, readers: Readers, wanted: Wanted) -> Found:
         """The rows of a page of the list. For a list that is too long for it, a subclass asks Redis."""
-        return self.page(self.read(inspector), wanted)
+        return self.page(self.read(readers), wanted)
 
     def page(self, rows: Sequence[Row], wanted: Wanted) -> Found:
         """Of all rows, those of a page of the list."""

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from django_rtq.console.merging import merge
 from django_rtq.console.reading.metrics.time_series import Series
 from django_rtq.console.reading.overview import Overview
-from django_rtq.console.reading.readers import Inspector, get_inspector
+from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.core.broker.brokers import on_brokers_forgotten
 from django_rtq.core.broker.task_backends import shard_numbers, shard_place
 from django_rtq.databases.clocks import utc_now
@@ -64,8 +64,8 @@ class _Shards:
         self._oldest: dict[int, tuple[Future[Any], float]] = {}  # its oldest question, and until when that may take
         self._silent: dict[int, SilentShard] = {}
 
-    def ask(self, read: Callable[[Inspector, int], T], numbers: Iterable[int] | None = None) -> ShardAnswers[T]:
-        """What these shards, or all, answer. `read` gets the inspector and the number of each, in a thread."""
+    def ask(self, read: Callable[[Readers, int], T], numbers: Iterable[int] | None = None) -> ShardAnswers[T]:
+        """What these shards, or all, answer. `read` gets the readers and the number of each, in a thread."""
         until, wanted = time.monotonic() + ANSWER_SECONDS, list(shard_numbers() if numbers is None else numbers)
         with self._lock:
             asked = {number: self._asked(number, read, until) for number in wanted if not self._hangs(number)}
@@ -89,13 +89,13 @@ class _Shards:
         oldest, end = self._oldest.get(number, (None, 0.0))
         return oldest is not None and not oldest.done() and end < time.monotonic()
 
-    def _asked(self, number: int, read: Callable[[Inspector, int], T], until: float) -> Future[T]:
+    def _asked(self, number: int, read: Callable[[Readers, int], T], until: float) -> Future[T]:
         future: Future[T] = Future()
-        inspector = get_inspector(shard_place(number))
+        readers = readers_of(shard_place(number))
 
         def ask() -> None:
             try:
-                future.set_result(read(inspector, number))
+                future.set_result(read(readers, number))
             except BaseException as error:  # noqa: BLE001 - who waits for it gets it
                 future.set_exception(error)
 

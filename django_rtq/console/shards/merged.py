@@ -1,4 +1,4 @@
-"""The inspector of all shards together, for pages: what they show is merged, what they do is done in each.
+"""The readers of all shards together, for pages: what they show is merged, what they do is done in each.
 
 All shards are asked at once. One that does not answer is left out, and is named in `silent`.
 """
@@ -24,7 +24,7 @@ from django_rtq.console.reading.metrics.reader import TaskMetrics, merged_versio
 from django_rtq.console.reading.metrics.time_series import merge_series
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.queues import QueueReader
-from django_rtq.console.reading.readers import MOST_CLIENTS, Inspector, QueuePage, get_inspector
+from django_rtq.console.reading.readers import MOST_CLIENTS, QueuePage, Readers, readers_of
 from django_rtq.console.reading.shared_overview import SharedOverview
 from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
 from django_rtq.console.reading.task_details import TaskReader
@@ -54,15 +54,15 @@ from django_rtq.limits.limits import LimitEditor, QueueLimits
 from django_rtq.scale.shard_options import share_of_queue
 
 T = TypeVar("T")
-Page = Callable[[Inspector, str], JobPage]  # the page of a shard behind a cursor
+Page = Callable[[Readers, str], JobPage]  # the page of a shard behind a cursor
 
 
 def _each(path: str, merge: Callable[[list[Any]], Any] | None = None, *, by_shard: Any = None) -> Any:
-    """A method that asks the same of all shards, by a method of their inspectors, and merges what they answer."""
+    """A method that asks the same of all shards, by a method of their readers, and merges what they answer."""
     method_of = attrgetter(path)
 
     def ask(self: Any, *args: Any, **options: Any) -> Any:
-        answers = self._shards.ask(lambda inspector, _: method_of(inspector)(*args, **options))
+        answers = self._shards.ask(lambda readers, _: method_of(readers)(*args, **options))
         return by_shard(answers) if merge is None else merge(list(answers.values()))
 
     return ask
@@ -72,8 +72,8 @@ def _nothing(answers: list[None]) -> None:
     pass
 
 
-class AllShards(Inspector):
-    """The inspector of all shards, for one request. It has what pages use; the rest is that of shard 0.
+class AllShards(Readers):
+    """The readers of all shards, for one request. It has what pages use; the rest is that of shard 0.
 
     `is_strict`: a shard that does not answer is an error.
     """
@@ -99,7 +99,7 @@ class AllShards(Inspector):
 
     # -- the mechanism
 
-    def ask(self, read: Callable[[Inspector, int], T], numbers: Iterable[int] | None = None) -> Mapping[int, T]:
+    def ask(self, read: Callable[[Readers, int], T], numbers: Iterable[int] | None = None) -> Mapping[int, T]:
         """What these shards answer, or all: at once, each in a thread. Raises RTQError if none has an answer.
 
         A shard that did not answer in this request is not asked again.
@@ -109,18 +109,18 @@ class AllShards(Inspector):
         self._is_known_who_answers = self._is_known_who_answers or numbers is None
         return self._checked(answers)
 
-    def every(self, read: Callable[[Inspector], T]) -> list[T]:
+    def every(self, read: Callable[[Readers], T]) -> list[T]:
         """The answers of all shards."""
-        return list(self.ask(lambda inspector, _: read(inspector)).values())
+        return list(self.ask(lambda readers, _: read(readers)).values())
 
-    def act(self, do: Callable[[Inspector, int], T], numbers: Iterable[int] | None = None) -> Mapping[int, T]:
+    def act(self, do: Callable[[Readers, int], T], numbers: Iterable[int] | None = None) -> Mapping[int, T]:
         """Do it in these shards, or in all, one after the other: signals are sent in this thread. Raises RTQError."""
         if not self._is_known_who_answers:
-            self.every(lambda inspector: inspector.queues.names())
+            self.every(lambda readers: readers.queues.names())
         done, refused = dict[int, T](), list[RTQError]()
         for number in self._answering(numbers):
             try:
-                done[number] = do(get_inspector(shard_place(number)), number)
+                done[number] = do(readers_of(shard_place(number)), number)
             except BrokerError as error:
                 self.silent[number] = SilentShard(number, utc_now(), str(error))
             except RTQError as error:
@@ -143,7 +143,7 @@ class AllShards(Inspector):
         """A page of jobs: see merged_page()."""
         begun = read_places(cursor)
         unfinished = [number for number in shard_numbers() if begun.get(number, "") is not None]
-        pages = self.ask(lambda inspector, number: read(inspector, begun.get(number) or ""), unfinished)
+        pages = self.ask(lambda readers, number: read(readers, begun.get(number) or ""), unfinished)
         return merged_page(pages, begun, limit, list_of)
 
     def _answering(self, numbers: Iterable[int] | None) -> list[int]:
@@ -157,11 +157,11 @@ class AllShards(Inspector):
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         number = _shard_with(job_id)
-        return self.ask(lambda inspector, _: inspector.find(job_id, queue), [number])[number]
+        return self.ask(lambda readers, _: readers.find(job_id, queue), [number])[number]
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         names = None if queues is None else list(queues)
-        by_shard = self.ask(lambda inspector, _: inspector.workers(names, with_usual=with_usual))
+        by_shard = self.ask(lambda readers, _: readers.workers(names, with_usual=with_usual))
         return [replace(worker, shard=number) for number, workers in by_shard.items() for worker in workers]
 
     def queue_page(
@@ -176,7 +176,7 @@ class AllShards(Inspector):
     ) -> QueuePage:
         begun = read_places(cursor)
         pages = self.ask(
-            lambda inspector, number: inspector.queue_page(
+            lambda readers, number: readers.queue_page(
                 queue, state, cursor=begun.get(number) or "", limit=limit, filter=filter, shown=shown
             )
         )
@@ -192,15 +192,15 @@ class AllShards(Inspector):
 
     # -- act
 
-    def in_each_shard(self, do: Callable[[Inspector], T]) -> list[T]:
-        return list(self.act(lambda inspector, _: do(inspector)).values())
+    def in_each_shard(self, do: Callable[[Readers], T]) -> list[T]:
+        return list(self.act(lambda readers, _: do(readers)).values())
 
     quiet_worker = _each("quiet_worker", _nothing)
     wake_worker = _each("wake_worker", _nothing)
     stop_worker = _each("stop_worker", _nothing)
 
     def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
-        by_shard = self.act(lambda inspector, _: inspector.reclaim_worker(worker, queues))
+        by_shard = self.act(lambda readers, _: readers.reclaim_worker(worker, queues))
         return joined(by_shard.values())
 
     pause = _each("pause", any)
@@ -211,7 +211,7 @@ class AllShards(Inspector):
 
         def answers(*, is_dry_run: bool) -> set[str]:
             options = {"discard_outcomes": discard_outcomes, "is_dry_run": is_dry_run}
-            return set(self.every(lambda inspector: inspector.forget(queue, **options)))
+            return set(self.every(lambda readers: readers.forget(queue, **options)))
 
         found = answers(is_dry_run=True)
         if not is_dry_run and found <= {"forgotten", "missing"}:
@@ -225,7 +225,7 @@ def _shard_with(job_id: str) -> int:
 
 
 class _Merged:
-    """A part of the inspector of all shards, with what that of one shard is made of beside its broker."""
+    """A part of the readers of all shards, with what that of one shard is made of beside its broker."""
 
     def __init__(self, shards: AllShards, *parts: Any) -> None:
         super().__init__(shards._broker, *parts)  # type: ignore[call-arg]
@@ -245,15 +245,15 @@ class _SharedOverview(SharedOverview):
     read = _each("shared_overview.read", merge)
 
     def glance(self) -> Overview | None:
-        glances = [get_inspector(shard_place(number)).shared_overview.glance() for number in shard_numbers()]
+        glances = [readers_of(shard_place(number)).shared_overview.glance() for number in shard_numbers()]
         found = [overview for overview in glances if overview is not None]
         return merge(found) if found else None
 
 
 class _JobList(_Merged, JobListReader):
     def page(self, queue: str, state: str, *, cursor: str = "", limit: int = 50, **options: Any) -> JobPage:
-        def read(inspector: Inspector, place: str) -> JobPage:
-            return inspector.job_list.page(queue, state, cursor=place, limit=limit, **options)
+        def read(readers: Readers, place: str) -> JobPage:
+            return readers.job_list.page(queue, state, cursor=place, limit=limit, **options)
 
         return self._shards.pages(cursor, limit, read)
 
@@ -270,8 +270,8 @@ class _Search(JobWalk):
         self._rank = {list_: number for number, list_ in enumerate(lists)}
 
     def page(self, cursor: str = "", limit: int = 50, depth: int = DEPTH) -> JobPage:
-        def read(inspector: Inspector, place: str) -> JobPage:
-            return inspector.job_list.search(self._lists, self.filter, **self._options).page(place, limit, depth)
+        def read(readers: Readers, place: str) -> JobPage:
+            return readers.job_list.search(self._lists, self.filter, **self._options).page(place, limit, depth)
 
         return self._shards.pages(cursor, limit, read, lambda place: self._rank[place[0], place[1]])
 
@@ -287,7 +287,7 @@ class _DeadLetters(_Merged, DeadLetters):
         if not at:
             return []
         by_shard = self._shards.ask(
-            lambda inspector, n: inspector.dead_letters.with_messages([groups[position] for position in at[n]]), at
+            lambda readers, n: readers.dead_letters.with_messages([groups[position] for position in at[n]]), at
         )
         complete = list(groups)
         for number, of_shard in by_shard.items():
@@ -299,13 +299,13 @@ class _DeadLetters(_Merged, DeadLetters):
 class _Limits(_Merged, LimitEditor):
     def read(self, queue: str) -> QueueLimits:
         """Only of the queue, and of each client."""
-        every = self._shards.every(lambda inspector: inspector.limits.read(queue))
+        every = self._shards.every(lambda readers: readers.limits.read(queue))
         return replace(every[0], queue=merged_limits([limits.queue for limits in every]), clients={})
 
     def set_queue(self, queue: str, **limits: Any) -> None:
         """Each shard gets a part, as of the limits in the settings."""
         parts = {number: share_of_queue(queue, limits, shard_place(number)) for number in shard_numbers()}
-        self._shards.ask(lambda inspector, number: inspector.limits.set_queue(queue, **parts[number]))
+        self._shards.ask(lambda readers, number: readers.limits.set_queue(queue, **parts[number]))
 
     set_default = _each("limits.set_default", _nothing)
     set_client = _each("limits.set_client", _nothing)
@@ -329,7 +329,7 @@ class _Tasks(_Merged, TaskReader):
     get = _each("tasks.get", by_shard=merged_task)
 
     def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
-        every = self._shards.every(lambda inspector: inspector.tasks.all(hours))
+        every = self._shards.every(lambda readers: readers.tasks.all(hours))
         names = sorted(set().union(*(metrics for metrics, _ in every)))
         return (
             {name: merge(metrics[name] for metrics, _ in every if name in metrics) for name in names},
@@ -345,9 +345,9 @@ class _TaskPauses(_Merged, TaskPauses):
     def pause_task(self, name: str, queue: str | None = None, *, by: str = "") -> list[str]:
         full: list[TooManyPausedTasks] = []
 
-        def pause(inspector: Inspector) -> list[str]:
+        def pause(readers: Readers) -> list[str]:
             try:
-                return inspector.task_pauses.pause_task(name, queue, by=by)
+                return readers.task_pauses.pause_task(name, queue, by=by)
             except TooManyPausedTasks as error:
                 full.append(error)
                 return error.paused
@@ -358,5 +358,5 @@ class _TaskPauses(_Merged, TaskPauses):
         return paused
 
     def resume_task(self, name: str, queue: str | None = None) -> list[str]:
-        answers = self._shards.act(lambda inspector, _: inspector.task_pauses.resume_task(name, queue))
+        answers = self._shards.act(lambda readers, _: readers.task_pauses.resume_task(name, queue))
         return sorted({*chain(*answers.values())})

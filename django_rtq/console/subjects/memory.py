@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.reading.memory import KINDS, QueueMemory
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.column import SIZE, Column
 from django_rtq.console.render.sheet import Empty, Sheet
 
@@ -40,9 +40,9 @@ class Memory(Sheet[QueueMemory]):
     )
     empty = Empty(_("No queue has been used yet."))
 
-    def read(self, inspector: Inspector) -> Sequence[QueueMemory]:
+    def read(self, readers: Readers) -> Sequence[QueueMemory]:
         """The queues that take most."""
-        return inspector.memory.read()
+        return readers.memory.read()
 
 
 MEMORY = Memory()

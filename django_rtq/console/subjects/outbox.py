@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.column import MOMENT, NUMBER, TASK, Column
 from django_rtq.console.render.sheet import Empty, Found, Sheet, Wanted
 from django_rtq.core.jobs.job import made_at
@@ -29,8 +29,8 @@ class Outbox(Sheet[OutboxRow]):
     about = _("Jobs that are committed, and that no process has moved to Redis yet: the oldest 1,000 of them.")
     empty = Empty(_("Nothing waits in the outbox."), _("What was committed is in Redis."))
 
-    def find(self, inspector: Inspector, wanted: Wanted) -> Found:
-        rows = waiting_rows(inspector.places, MOST_LISTED, wanted.search)
+    def find(self, readers: Readers, wanted: Wanted) -> Found:
+        rows = waiting_rows(readers.places, MOST_LISTED, wanted.search)
         start = (wanted.page - 1) * self.per_page
         return Found(rows[start : start + self.per_page], len(rows), len(rows))
 

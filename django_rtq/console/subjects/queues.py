@@ -16,7 +16,7 @@ from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.formatting import format_number
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.overview import Overview, QueueRow
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.column import (
     DURATION,
     LINE,
@@ -122,11 +122,11 @@ class Queues(Sheet[Queue]):
         "python manage.py rtq_worker\n\nyour_task.delay(…)",
     )
 
-    def read(self, inspector: Inspector) -> Sequence[Queue]:
+    def read(self, readers: Readers) -> Sequence[Queue]:
         """Those that were used, and those that tasks and settings declare."""
-        overview, declared = inspector.shared_overview.read(), declared_queues(inspector.place)
+        overview, declared = readers.shared_overview.read(), declared_queues(readers.place)
         unused = sorted(set(declared) - {row.details.name for row in overview.queues})
-        others = [Queue(details, is_declared=True) for details in inspector.queues.details(unused)] if unused else []
+        others = [Queue(details, is_declared=True) for details in readers.queues.details(unused)] if unused else []
         return sorted([*self.used(overview, declared), *others], key=attrgetter("name"))
 
     def used(self, overview: Overview, declared: Collection[str] = ()) -> Sequence[Queue]:

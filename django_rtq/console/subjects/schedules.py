@@ -17,7 +17,7 @@ from django_rtq.console.incidents.schedules import has_scheduler, is_let_go
 from django_rtq.console.output import ago
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.queues import unserved
-from django_rtq.console.reading.readers import Inspector, get_inspector
+from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.render.column import JOB_STATE, TASK, TEXT, Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Sheet
 from django_rtq.console.schedule_status import Keep, KnownSchedules, ScheduleStatus, read_all_schedules
@@ -145,19 +145,19 @@ class Schedules(Sheet[Planned]):
         Column("problem", "", css=lambda row: "rtq-is-bad" if row.is_bad else "rtq-soft", under="name"),
     )
 
-    def read(self, inspector: Inspector, keep: Keep = lambda entry: True) -> Sequence[Planned]:
+    def read(self, readers: Readers, keep: Keep = lambda entry: True) -> Sequence[Planned]:
         """Those of all Redis, or those to keep: first what does not run. Raises BrokerError, ConfigurationError."""
-        rows = self.rows(inspector, read_all_schedules(inspector, keep))
+        rows = self.rows(readers, read_all_schedules(readers, keep))
         return sorted(rows, key=lambda row: (not row.is_bad, not row.problem, row.name))
 
-    def of_task(self, inspector: Inspector, task: str) -> Sequence[Planned]:
+    def of_task(self, readers: Readers, task: str) -> Sequence[Planned]:
         """Those of a task. Raises BrokerError and ConfigurationError."""
-        return [row for row in self.read(inspector, lambda entry: entry.task.name == task) if row.task == task]
+        return [row for row in self.read(readers, lambda entry: entry.task.name == task) if row.task == task]
 
-    def rows(self, inspector: Inspector, known: KnownSchedules) -> list[Planned]:
+    def rows(self, readers: Readers, known: KnownSchedules) -> list[Planned]:
         """A row of each: first the valid ones. Raises BrokerError."""
         used = {status.place for status in known.valid}
-        overviews = inspector.in_places(used, lambda place: get_inspector(place).shared_overview.read())
+        overviews = readers.in_places(used, lambda place: readers_of(place).shared_overview.read())
         valid = (_planned(each, overviews[each.place]) for each in known.valid if each.place in overviews)
         return [*valid, *(_invalid(name, known.rows[name], why) for name, why in known.broken.items())]
 

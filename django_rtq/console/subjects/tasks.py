@@ -15,7 +15,7 @@ from django_rtq.console.acting.verb import MAX_QUEUES_NAMED
 from django_rtq.console.formatting import names_text
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.metrics.reader import TaskMetrics
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.task_pauses import TaskPause
 from django_rtq.console.render.column import DURATION, NUMBER, SHARE, Column, Kind, State, states
 from django_rtq.console.render.sheet import Empty, Sheet, Wanted
@@ -150,9 +150,9 @@ class Tasks(Sheet[TaskRow]):
         "from django_rtq import task\n\n@task\ndef send_invoice(invoice_id): ...",
     )
 
-    def read(self, inspector: Inspector) -> Sequence[TaskRow]:
+    def read(self, readers: Readers) -> Sequence[TaskRow]:
         """By name, ours behind the project's."""
-        metrics, queues = inspector.tasks.all(HOURS)
+        metrics, queues = readers.tasks.all(HOURS)
         known, pauses = all_tasks(), pauses_by_task(queues)
         rows = [
             TaskRow(task=name, code=known.get(name), metrics=metrics.get(name, NO_RUNS), pauses=pauses.get(name, ()))

@@ -13,7 +13,7 @@ from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.formatting import format_number
 from django_rtq.console.output import facts
 from django_rtq.console.reading.details import WorkerDetails
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.column import DURATION, NAMES, NUMBER, PART, SIZE, Column, State, states
 from django_rtq.console.render.sheet import Empty, Sheet
 
@@ -63,12 +63,12 @@ class Workers(Sheet[WorkerDetails]):
         "Quiet, wake and stop apply to all processes of an rtq_worker. The effect is visible here after a few seconds."
     )
 
-    def read(self, inspector: Inspector, queues: Iterable[str] | None = None) -> Sequence[WorkerDetails]:
+    def read(self, readers: Readers, queues: Iterable[str] | None = None) -> Sequence[WorkerDetails]:
         """Every process that has a lease, or whose lease has expired and that still holds jobs.
 
         Hosts with lost ones come first, an unknown one last.
         """
-        workers = inspector.workers(queues)
+        workers = readers.workers(queues)
         lost = {worker.host for worker in workers if worker.is_lost}
         workers.sort(
             key=lambda each: (each.host not in lost, not each.host, each.host, each.supervisor, each.pid, each.name)

@@ -113,7 +113,7 @@ class JobAccess:
 def access_to_jobs(place: str) -> JobAccess:
     """That of a broker of this process, for a backend in TASKS or a shard; "": for RTQ["REDIS"]."""
     broker = get_broker(place)
-    of_tests: JobAccess | None = getattr(broker, "inspector", None)
+    of_tests: JobAccess | None = getattr(broker, "access", None)
     return JobAccess(broker) if of_tests is None else of_tests
 
 

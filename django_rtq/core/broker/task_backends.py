@@ -1,6 +1,6 @@
 """Which Redis a backend in TASKS uses: RTQ["REDIS"], or that of its OPTIONS (D93); and the places of shards.
 
-A shard is a place like the Redis of a backend: it has a broker and an inspector of its own. Shard 0 has the name "", as
+A shard is a place like the Redis of a backend: it has a broker and readers of its own. Shard 0 has the name "", as
 RTQ["REDIS"] without shards.
 """
 

@@ -17,7 +17,7 @@ from django_rtq.console.merging import sum_of_counts
 from django_rtq.console.reading.details import WorkerDetails
 from django_rtq.console.reading.metrics.reader import TaskCounts, Totals
 from django_rtq.console.reading.overview import Overview
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_place
 from django_rtq.exceptions import BrokerError
 
@@ -98,9 +98,9 @@ def _read(place: str) -> Iterator[Metric]:
 
     It adds past counters to the totals in Redis, so that later scrapes, also of other processes, go on from there.
     """
-    inspector = get_inspector(place)
-    overview = inspector.overview.read(with_totals=True)
-    return metrics_of(overview, read_incidents(inspector, overview))
+    readers = readers_of(place)
+    overview = readers.overview.read(with_totals=True)
+    return metrics_of(overview, read_incidents(readers, overview))
 
 
 def metrics_of(overview: Overview, incidents: Iterable[Incident]) -> Iterator[Metric]:

@@ -1,7 +1,7 @@
 """RTQBackend in place of the two backends that Django's tests are written for."""
 
 from django_rtq.backend import RTQBackend
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.testing import adrain, drain
 
@@ -12,8 +12,8 @@ class CollectingBackend(RTQBackend):
     @property
     def results(self):
         """All jobs that wait, the oldest first."""
-        inspector = get_inspector()
-        pages = [inspector.job_list.page(name, "queued") for name in inspector.queues.names()]
+        readers = readers_of()
+        pages = [readers.job_list.page(name, "queued") for name in readers.queues.names()]
         return [self.get_result(job.id) for page in pages for job in page.jobs]
 
     def clear(self):

@@ -24,43 +24,43 @@ def told():
 
 
 @pytest.mark.parametrize("options", [{}, {"ENQUEUE_ON_COMMIT": True}])
-def test_they_wait_by_default_and_the_signal_comes_after_the_commit(with_options, told, inspector, options):
+def test_they_wait_by_default_and_the_signal_comes_after_the_commit(with_options, told, readers, options):
     with_options(**options)
     with transaction.atomic():
         result = tasks.add.enqueue(1, b=2)
         assert result.id
         assert result.enqueued_at
         assert told == []
-        assert inspector.job_list.page("default", "queued").jobs == []
+        assert readers.job_list.page("default", "queued").jobs == []
 
     assert told == [result.id]
     assert tasks.add.get_result(result.id) == result
 
 
 @pytest.mark.parametrize("enqueue", [tasks.add.enqueue, async_to_sync(tasks.add.aenqueue), tasks.add.delay])
-def test_they_are_sent_at_once_if_a_setting_or_an_option_says_so(with_options, inspector, enqueue):
+def test_they_are_sent_at_once_if_a_setting_or_an_option_says_so(with_options, readers, enqueue):
     with_options(ENQUEUE_ON_COMMIT=False)
     with transaction.atomic():
         enqueue(1)
-        assert len(inspector.job_list.page("default", "queued").jobs) == 1
+        assert len(readers.job_list.page("default", "queued").jobs) == 1
 
 
-def test_enqueue_of_a_task_of_this_package_waits_and_delay_does_not(inspector):
+def test_enqueue_of_a_task_of_this_package_waits_and_delay_does_not(readers):
     with transaction.atomic():
         own_tasks.note.delay("a")
         own_tasks.note.enqueue("b")
-        assert [job.args for job in inspector.job_list.page(own_tasks.note.queue, "queued").jobs] == [["a"]]
-    assert len(inspector.job_list.page(own_tasks.note.queue, "queued").jobs) == 2
+        assert [job.args for job in readers.job_list.page(own_tasks.note.queue, "queued").jobs] == [["a"]]
+    assert len(readers.job_list.page(own_tasks.note.queue, "queued").jobs) == 2
 
 
-def test_without_autocommit_and_atomic_they_are_sent_at_once(inspector):
+def test_without_autocommit_and_atomic_they_are_sent_at_once(readers):
     transaction.set_autocommit(False)
     try:
         tasks.add.enqueue(1)
     finally:
         transaction.rollback()
         transaction.set_autocommit(True)
-    assert len(inspector.job_list.page("default", "queued").jobs) == 1
+    assert len(readers.job_list.page("default", "queued").jobs) == 1
 
 
 def test_options_of_the_backend_and_of_a_copy(told):
@@ -73,13 +73,13 @@ def test_options_of_the_backend_and_of_a_copy(told):
     assert len(told) == 2
 
 
-def test_delay_on_commit(inspector):
+def test_delay_on_commit(readers):
     with transaction.atomic():
         job = tasks.add.delay_on_commit(1)
         async_to_sync(tasks.add.adelay_on_commit)(2)
-        assert inspector.job_list.page("default", "queued").jobs == []
+        assert readers.job_list.page("default", "queued").jobs == []
     assert job.state == "queued"
-    assert len(inspector.job_list.page("default", "queued").jobs) == 2
+    assert len(readers.job_list.page("default", "queued").jobs) == 2
 
 
 def test_async_code(told):
@@ -94,8 +94,8 @@ def test_async_code(told):
     assert len(told) == 1
 
 
-def test_a_refused_job_is_not_told(told, inspector):
-    inspector.limits.set_queue("default", max_waiting=1)
+def test_a_refused_job_is_not_told(told, readers):
+    readers.limits.set_queue("default", max_waiting=1)
     task = tasks.add.using(on_commit=True)
 
     def act():
@@ -105,7 +105,7 @@ def test_a_refused_job_is_not_told(told, inspector):
     with pytest.raises(QueueFull):
         act()
 
-    (stored,) = inspector.job_list.page("default", "queued").jobs
+    (stored,) = readers.job_list.page("default", "queued").jobs
     assert told == [stored.id]
 
 
@@ -118,21 +118,21 @@ class ToTheOther:
 
 @pytest.mark.parametrize("enqueue", [tasks.add.enqueue, async_to_sync(tasks.add.aenqueue), tasks.add.delay])
 @pytest.mark.parametrize("has_router", [True, False])
-def test_they_wait_for_the_commit_of_the_database_that_is_written(inspector, other, enqueue, has_router):
+def test_they_wait_for_the_commit_of_the_database_that_is_written(readers, other, enqueue, has_router):
     with override_settings(DATABASE_ROUTERS=[ToTheOther()] if has_router else []):
         with transaction.atomic(using=other):
             enqueue(1)
-            assert inspector.job_list.page("default", "queued").jobs == []
-        assert len(inspector.job_list.page("default", "queued").jobs) == 1
+            assert readers.job_list.page("default", "queued").jobs == []
+        assert len(readers.job_list.page("default", "queued").jobs) == 1
         with transaction.atomic(using=other):
             enqueue(1)
             transaction.set_rollback(True, using=other)
-        assert len(inspector.job_list.page("default", "queued").jobs) == 1
+        assert len(readers.job_list.page("default", "queued").jobs) == 1
 
 
-def test_true_is_the_database_that_routers_name(with_options, inspector, other):
+def test_true_is_the_database_that_routers_name(with_options, readers, other):
     with_options(ENQUEUE_ON_COMMIT=True)
     with override_settings(DATABASE_ROUTERS=[ToTheOther()]), transaction.atomic(using=other):
         own_tasks.note.delay("waits")
-        assert inspector.job_list.page("default", "queued").jobs == []
-    assert len(inspector.job_list.page("default", "queued").jobs) == 1
+        assert readers.job_list.page("default", "queued").jobs == []
+    assert len(readers.job_list.page("default", "queued").jobs) == 1

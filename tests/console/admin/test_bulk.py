@@ -25,25 +25,25 @@ def test_each_list_offers_what_can_be_done_with_its_jobs(state, jobs, operator, 
     assert BULK not in text(viewer.get(LIST, {"state": state}))
 
 
-def test_selected_jobs_are_run_now(broker, jobs, operator, inspector):
+def test_selected_jobs_are_run_now(broker, jobs, operator, readers):
     operator.post(f"{BULK}run-now/", {"queue": QUEUE, "state": "scheduled", "id": [jobs.scheduled.id, jobs.dead.id]})
 
-    assert inspector.find(jobs.scheduled.id).state is JobState.QUEUED
+    assert readers.find(jobs.scheduled.id).state is JobState.QUEUED
     page = said(operator)
     assert "1 job is queued now." in page
     assert "Nothing was done with 1 of them: it is not scheduled any more, or may not run now." in page
     assert logged() == [f"1 job is queued now. {jobs.scheduled.id}"]
 
 
-def test_selected_jobs_are_cancelled_after_a_question(broker, jobs, operator, inspector):
+def test_selected_jobs_are_cancelled_after_a_question(broker, jobs, operator, readers):
     given = {"queue": QUEUE, "state": "queued", "id": [jobs.queued.id]}
     html = text(operator.post(f"{BULK}cancel/", given))
     assert "Cancel 1 queued job?" in html
-    assert inspector.find(jobs.queued.id).state is JobState.QUEUED
+    assert readers.find(jobs.queued.id).state is JobState.QUEUED
 
     operator.post(f"{BULK}cancel/", hidden_fields(html))
 
-    assert inspector.find(jobs.queued.id).state is JobState.CANCELLED
+    assert readers.find(jobs.queued.id).state is JobState.CANCELLED
     assert "1 job was cancelled." in said(operator)
 
     operator.post(f"{BULK}cancel/", hidden_fields(html))
@@ -52,17 +52,17 @@ def test_selected_jobs_are_cancelled_after_a_question(broker, jobs, operator, in
     assert "1 job was cancelled." not in told
 
 
-def test_running_jobs_are_asked_to_stop(jobs, operator, inspector):
+def test_running_jobs_are_asked_to_stop(jobs, operator, readers):
     html = text(operator.get(f"{BULK}cancel/", {"q": f"queue:{QUEUE} state:running"}))
     assert "Cancel 1 running job?" in html
 
     operator.post(f"{BULK}cancel/", hidden_fields(html))
 
-    assert inspector.find(jobs.running.id).is_stopping
+    assert readers.find(jobs.running.id).is_stopping
     assert "1 job was asked to stop." in said(operator)
 
 
-def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator, inspector):
+def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator, readers):
     jobs = [queued_job(broker, client=client) for client in "aab"]
     html = text(operator.get(f"{BULK}cancel/", {"q": f"queue:{QUEUE} state:queued client:a"}))
     assert "Cancel 2 queued jobs?" in html
@@ -73,7 +73,7 @@ def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator
     answer = operator.post(f"{BULK}cancel/", hidden_fields(html))
 
     assert answer["Location"] == f"{LIST}?state=queued&q=client%3Aa"
-    assert [inspector.find(job.id).state for job in (*jobs, later)] == ["cancelled", "cancelled", "queued", "queued"]
+    assert [readers.find(job.id).state for job in (*jobs, later)] == ["cancelled", "cancelled", "queued", "queued"]
     assert logged()[0].startswith("2 jobs were cancelled. (Queue: default, State: queued, Filter: client:a, ")
 
 

@@ -19,11 +19,11 @@ PAGE = f"{LIST}client/"
 WITHOUT_A_NAME = f"{PAGE}?client="
 
 
-def test_the_list_shows_who_waits_over_all_queues(broker, inspector, operator):
+def test_the_list_shows_who_waits_over_all_queues(broker, readers, operator):
     queued_job(broker, client="bakery")
     queued_job(broker, client="bakery", queue="low")
-    inspector.limits.pause_client(QUEUE, "florist")
-    inspector.limits.set_client(QUEUE, "grocer", max_running=1)
+    readers.limits.pause_client(QUEUE, "florist")
+    readers.limits.set_client(QUEUE, "grocer", max_running=1)
 
     html = text(operator.get(LIST))
 
@@ -37,10 +37,10 @@ def rows(html):
     return re.findall(r'<th scope="row"><a href="[^"]*client=([^"]*)"', html)
 
 
-def test_the_list_is_searched_and_limited_by_its_url(broker, inspector, operator):
+def test_the_list_is_searched_and_limited_by_its_url(broker, readers, operator):
     for client in ("bakery", "Bakers & Co", "florist"):
         queued_job(broker, client=client)
-    inspector.limits.pause_client(QUEUE, "florist")
+    readers.limits.pause_client(QUEUE, "florist")
 
     html = text(operator.get(LIST, {"search": "BAKE", "sort": "name"}))
     assert [name.lower() for name in rows(html)] == ["bakers+%26+co", "bakery"]
@@ -53,8 +53,8 @@ def test_the_list_is_searched_and_limited_by_its_url(broker, inspector, operator
     assert f'href="{PAGE}?client=nosuch"' in html
 
 
-def test_a_client_is_shown_with_its_limits_and_why_it_waits(broker, inspector, operator):
-    inspector.limits.set_default(QUEUE, max_running=1)
+def test_a_client_is_shown_with_its_limits_and_why_it_waits(broker, readers, operator):
+    readers.limits.set_default(QUEUE, max_running=1)
     claimed_job(broker, client="bakery")
     queued_job(broker, client="bakery")
     claim(broker)
@@ -93,10 +93,10 @@ def test_what_cannot_be_a_client_is_not_found(broker, operator, client):
     assert operator.get(PAGE, {"client": client}).status_code == 404
 
 
-def test_the_buttons_of_each_queue_belong_to_one_form(broker, inspector, operator):
+def test_the_buttons_of_each_queue_belong_to_one_form(broker, readers, operator):
     for queue in (QUEUE, "low"):
         queued_job(broker, client="bakery", queue=queue)
-    inspector.limits.pause_client("low", "bakery")
+    readers.limits.pause_client("low", "bakery")
 
     html = text(operator.get(PAGE, {"client": "bakery"}))
 
@@ -114,23 +114,23 @@ def test_a_refresh_of_a_client_in_many_queues_is_small(broker, operator):
     assert len(operator.get(PAGE, {"client": "client-7"}, headers={REFRESH_HEADER: "1"}).content) < 50_000
 
 
-def test_a_client_is_paused_and_resumed(broker, inspector, operator):
+def test_a_client_is_paused_and_resumed(broker, readers, operator):
     queued_job(broker, client="bakery")
     queued_job(broker, client="bakery", queue="low")
 
     answer = operator.post(f"{LIST}pause/", {"client": "bakery", "queue": QUEUE})
     assert answer["Location"] == f"{PAGE}?client=bakery"
     assert claim(broker) == []
-    (found,) = inspector.clients.get("bakery", [QUEUE])
+    (found,) = readers.clients.get("bakery", [QUEUE])
     assert found.pause.by.startswith("user-")
     assert "paused by user-" in text(operator.get(f"{PAGE}?client=bakery"))
     operator.post(f"{LIST}pause/", {"client": "bakery"})
-    assert all(one.pause for one in inspector.clients.get("bakery"))
+    assert all(one.pause for one in readers.clients.get("bakery"))
     operator.post(f"{LIST}pause/", {"client": "bakery"})
     assert "already paused" in said(operator)
 
     operator.post(f"{LIST}resume/", {"client": "bakery"})
-    assert not any(one.pause for one in inspector.clients.get("bakery"))
+    assert not any(one.pause for one in readers.clients.get("bakery"))
     operator.post(f"{LIST}resume/", {"client": "bakery"})
     assert "is not paused" in said(operator)
     assert sorted(logged()) == [
@@ -141,7 +141,7 @@ def test_a_client_is_paused_and_resumed(broker, inspector, operator):
     assert {entry.object_id for entry in LogEntry.objects.all()} == {"bakery"}
 
 
-def test_limits_of_a_client_are_changed(broker, inspector, operator):
+def test_limits_of_a_client_are_changed(broker, readers, operator):
     broker.limits.change(QUEUE, {"settings:client:bakery": "max_running=7"})
     page = f"{LIST}limits/?queue={QUEUE}&client=bakery"
     assert "The settings say 7." in text(operator.get(page))
@@ -149,18 +149,18 @@ def test_limits_of_a_client_are_changed(broker, inspector, operator):
     answer = operator.post(page, {"queue": QUEUE, "client": "bakery", "max_running": "3"})
 
     assert answer["Location"] == f"{PAGE}?client=bakery"
-    (found,) = inspector.clients.get("bakery", [QUEUE])
+    (found,) = readers.clients.get("bakery", [QUEUE])
     assert (found.own["max_running"].value, found.own["max_running"].is_from_settings) == (3, False)
     assert 'value="3"' in text(operator.get(page))
     operator.post(page, {"queue": QUEUE, "client": "bakery", "max_running": "none"})
-    assert inspector.clients.get("bakery", [QUEUE])[0].own["max_running"].value is None
+    assert readers.clients.get("bakery", [QUEUE])[0].own["max_running"].value is None
     operator.post(page, {"queue": QUEUE, "client": "bakery", "max_running": ""})
-    assert inspector.clients.get("bakery", [QUEUE])[0].own["max_running"].value == 7
+    assert readers.clients.get("bakery", [QUEUE])[0].own["max_running"].value == 7
     assert [entry.object_id for entry in LogEntry.objects.all()] == ["bakery"] * 3
 
 
 @pytest.mark.parametrize(("scope", "part"), [("each", "default"), ("queue", "queue")])
-def test_limits_of_a_queue_are_changed(broker, inspector, operator, scope, part):
+def test_limits_of_a_queue_are_changed(broker, readers, operator, scope, part):
     queued_job(broker)
     assert f"limits/?queue={QUEUE}&amp;scope={scope}" in text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/"))
 
@@ -168,18 +168,18 @@ def test_limits_of_a_queue_are_changed(broker, inspector, operator, scope, part)
     answer = operator.post(f"{LIST}limits/", data)
 
     assert answer["Location"] == f"/admin/django_rtq/queue/{QUEUE}/"
-    assert getattr(inspector.limits.read(QUEUE), part)["max_running"].value == 3
+    assert getattr(readers.limits.read(QUEUE), part)["max_running"].value == 3
     operator.post(f"{LIST}limits/", data)
     assert "Nothing was changed" in said(operator)
     assert LogEntry.objects.get().object_id == QUEUE
 
 
 @pytest.mark.parametrize("wrong", ["-1", "many", "1.5"])
-def test_a_wrong_limit_changes_nothing(broker, inspector, operator, wrong):
+def test_a_wrong_limit_changes_nothing(broker, readers, operator, wrong):
     answer = operator.post(f"{LIST}limits/", {"queue": QUEUE, "client": "bakery", "max_running": wrong})
 
     assert f"{wrong!r} is not a whole number from 0 on, 'none' or 'settings'." in unescape(text(answer))
-    assert inspector.limits.read(QUEUE).clients == {}
+    assert readers.limits.read(QUEUE).clients == {}
     assert operator.post(f"{LIST}limits/", {"queue": "no queue", "max_running": "1"}).status_code == 404
 
 
@@ -189,7 +189,7 @@ def confirm_form(client, page):
     return hidden_fields(html), html
 
 
-def test_its_jobs_are_cancelled_in_all_queues_after_a_question(broker, inspector, operator):
+def test_its_jobs_are_cancelled_in_all_queues_after_a_question(broker, readers, operator):
     kept = [queued_job(broker, client="florist"), queued_job(broker, client="florist", queue="low")]
     running = claimed_job(broker, client="bakery", queue="high")
     jobs = [queued_job(broker, client="bakery"), scheduled_job(broker, client="bakery")]
@@ -203,16 +203,16 @@ def test_its_jobs_are_cancelled_in_all_queues_after_a_question(broker, inspector
 
     assert answer["Location"] == f"{PAGE}?client=bakery"
     assert "3 jobs were cancelled." in said(operator)
-    assert {inspector.find(job.id).state for job in jobs} == {JobState.CANCELLED}
-    assert {inspector.find(job.id).state for job in (*kept, later)} == {JobState.QUEUED}
-    assert inspector.find(running.id).state is JobState.RUNNING
+    assert {readers.find(job.id).state for job in jobs} == {JobState.CANCELLED}
+    assert {readers.find(job.id).state for job in (*kept, later)} == {JobState.QUEUED}
+    assert readers.find(running.id).state is JobState.RUNNING
     assert logged()[0].startswith("3 jobs were cancelled. (Filter: client:bakery, ")
     assert "Cancel 1 waiting job?" in text(operator.post(f"{BULK}cancel/", {"q": "client:bakery"}))
     operator.get(f"{BULK}cancel/?q=client:grocer")
     assert "no job matches any more" in said(operator)
 
 
-def test_all_that_is_kept_of_it_is_erased_after_a_question(broker, inspector, operator):
+def test_all_that_is_kept_of_it_is_erased_after_a_question(broker, readers, operator):
     for queue in (QUEUE, "low"):
         dead_letter(broker, client="bakery", queue=queue), queued_job(broker, client="bakery", queue=queue)
     kept = queued_job(broker, client="florist")
@@ -226,8 +226,8 @@ def test_all_that_is_kept_of_it_is_erased_after_a_question(broker, inspector, op
 
     assert "1 workflow was deleted." in logged()
     assert any(entry.startswith("4 jobs were erased. (Filter: client:bakery, ") for entry in logged())
-    assert inspector.clients.get("bakery", [QUEUE])[0].queued == 0
-    assert inspector.find(kept.id).state is JobState.QUEUED
+    assert readers.clients.get("bakery", [QUEUE])[0].queued == 0
+    assert readers.find(kept.id).state is JobState.QUEUED
     operator.get(f"{BULK}erase/?q=client:bakery")
     assert "nothing is kept of the client" in said(operator)
     for query in ("client:", "client:bakery state:dead", "queue:default"):

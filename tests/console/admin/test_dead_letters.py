@@ -77,24 +77,24 @@ def test_a_group_without_a_name_cannot_be_swept(broker, operator):
     assert BULK not in text(operator.get(PAGE))
 
 
-def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator, inspector):
+def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator, readers):
     a, b, c = die(broker, "a", "b", "c")
     back = f"/admin/django_rtq/queue/{QUEUE}/?state=dead"
 
     html = text(operator.post(f"{BULK}discard/", {"queue": QUEUE, "id": [a, c], "next": back}))
 
-    assert inspector.queues.get(QUEUE).dead == 3
+    assert readers.queues.get(QUEUE).dead == 3
     assert "Discard 2 dead letters?" in html
     assert f"<dd>{a}, {c}</dd>" in html
     assert not LogEntry.objects.exists()
     answer = operator.post(f"{BULK}discard/", hidden_fields(html))
     assert answer["Location"] == back
-    assert [job.id for job in inspector.job_list.each(QUEUE, "dead")] == [b]
+    assert [job.id for job in readers.job_list.each(QUEUE, "dead")] == [b]
 
 
-def test_who_comes_second_is_told_so(broker, operator, inspector):
+def test_who_comes_second_is_told_so(broker, operator, readers):
     a, b = die(broker, "a", "b")
-    inspector.requeue(QUEUE, [a])
+    readers.requeue(QUEUE, [a])
     operator.post(f"{BULK}requeue/", {"queue": QUEUE, "id": [a, b]})
     words = said(operator)
     assert "1 dead letter was requeued." in words
@@ -108,11 +108,11 @@ def test_many_of_them_are_written_down_in_one_entry(broker, operator):
     assert str(entry) == f"Changed “{QUEUE}” — 30 dead letters were discarded. {ids_text(ids)}"
 
 
-def test_one_form_names_a_thousand_at_most(broker, operator, inspector, settings):
+def test_one_form_names_a_thousand_at_most(broker, operator, readers, settings):
     ids = [job_id for part in range(3) for job_id in die(broker, *(f"{part}-{n}" for n in range(400)))]
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
     operator.post(f"{BULK}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
-    assert inspector.queues.get(QUEUE).dead == 200
+    assert readers.queues.get(QUEUE).dead == 200
 
 
 def test_without_any_nothing_is_asked(broker, operator):
@@ -135,11 +135,11 @@ def short_of_time(monkeypatch):
     monkeypatch.setattr(bulk_pages, "STEP", 2)
 
 
-def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, inspector, short_of_time):
+def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, readers, short_of_time):
     die(broker, *"abcde")
     answer = operator.post(f"{BULK}requeue/", {"q": DEAD, "until_ms": LATER})
-    assert inspector.queues.get(QUEUE).dead == 3
-    page = inspector.job_list.page(QUEUE, "queued")
+    assert readers.queues.get(QUEUE).dead == 3
+    page = readers.job_list.page(QUEUE, "queued")
     assert page.jobs[0].task == run_bulk_action.name
     assert page.jobs[0].priority == 100
     assert LogEntry.objects.count() == 1

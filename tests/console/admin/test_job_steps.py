@@ -41,12 +41,12 @@ def test_steps_are_shown_as_long_as_the_result_of_the_job(redis, broker, operato
     assert 0 < redis.ttl(broker.keys.of(QUEUE).steps + job.id.encode()) <= 60
 
 
-def test_a_job_that_has_failed_before_is_scheduled_while_it_waits(redis, broker, inspector):
+def test_a_job_that_has_failed_before_is_scheduled_while_it_waits(redis, broker, readers):
     job = claimed_job(broker, "a")
     redis.hset(broker.keys.of(QUEUE).failures, job.id, 1)
     suspend(broker, job)
 
-    assert inspector.find(job.id).state == "scheduled"
+    assert readers.find(job.id).state == "scheduled"
 
 
 def test_a_person_sends_the_event_and_it_is_written_down(redis, broker, operator):

@@ -51,13 +51,13 @@ def test_a_job_that_is_unknown_says_so(operator, broker):
     assert "Job not found" in text(answer)
 
 
-def test_an_id_with_odd_signs_can_be_opened_and_acted_on(broker, operator, inspector):
+def test_an_id_with_odd_signs_can_be_opened_and_acted_on(broker, operator, readers):
     job = dead_job(broker, "a/b?c#d %_2F")
     link = text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/?state=dead")).split('class="rtq-id"><a href="')[1]
     url = link.split('"')[0].replace("&amp;", "&")
     assert operator.get(url).status_code == 200
     operator.post(f"{url.split('?')[0]}requeue/", {"queue": QUEUE})
-    assert inspector.find(job.id).state == "queued"
+    assert readers.find(job.id).state == "queued"
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_an_id_with_odd_signs_can_be_opened_and_acted_on(broker, operator, inspe
         ("cancel", "scheduled", "cancelled"),
     ],
 )
-def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, jobs, operator, inspector):
+def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, jobs, operator, readers):
     job = getattr(jobs, state)
     operator.post(f"{PAGE}{job.id}/{action}/", {"queue": QUEUE})
-    assert inspector.find(job.id).state == becomes
+    assert readers.find(job.id).state == becomes
     entry = LogEntry.objects.get()
     assert entry.object_id == job.id
     assert operator.get(entry.get_admin_url()).status_code == 200
@@ -89,7 +89,7 @@ def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, j
         ("cancel", "running", "Cancel job {id}?"),
     ],
 )
-def test_what_ends_a_job_for_good_asks_first(action, state, words, jobs, operator, inspector):
+def test_what_ends_a_job_for_good_asks_first(action, state, words, jobs, operator, readers):
     job, back = getattr(jobs, state), f"/admin/django_rtq/queue/{QUEUE}/?state={state}"
     link = f'/admin/django_rtq/job/{job.id}/{action}/?queue={QUEUE}"'
     assert link in text(operator.get(f"{PAGE}{job.id}/"))
@@ -97,7 +97,7 @@ def test_what_ends_a_job_for_good_asks_first(action, state, words, jobs, operato
     html = text(operator.get(f"{PAGE}{job.id}/{action}/", {"queue": QUEUE, "next": back}))
 
     assert words.format(id=job.id) in html
-    assert (inspector.find(job.id).state, inspector.find(job.id).is_stopping) == (state, False)
+    assert (readers.find(job.id).state, readers.find(job.id).is_stopping) == (state, False)
     assert f'href="{back}"' in html
     assert operator.post(f"{PAGE}{job.id}/{action}/", hidden_fields(html))["Location"] == back
 
@@ -132,9 +132,9 @@ def test_who_comes_too_late_is_told_what_it_is_now(action, state, words, jobs, o
 # -- with other arguments
 
 
-def test_a_job_is_requeued_with_other_arguments(jobs, operator, inspector):
+def test_a_job_is_requeued_with_other_arguments(jobs, operator, readers):
     edit(operator, jobs.dead, ["florist", 9])
-    job = inspector.find(jobs.dead.id)
+    job = readers.find(jobs.dead.id)
     assert job.state == "queued"
     assert job.args == ["florist", 9]
     assert LogEntry.objects.count() == 1
@@ -150,44 +150,44 @@ def test_a_job_is_requeued_with_other_arguments(jobs, operator, inspector):
         (["a", 1], ["b"], "Enter a JSON object"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused(args, kwargs, words, jobs, operator, inspector):
+def test_arguments_that_do_not_fit_are_refused(args, kwargs, words, jobs, operator, readers):
     answer = edit(operator, jobs.dead, args, kwargs)
     assert answer.status_code == 200
     assert words in text(answer)
-    assert inspector.find(jobs.dead.id).state == "dead"
+    assert readers.find(jobs.dead.id).state == "dead"
     assert not LogEntry.objects.exists()
 
 
 @pytest.mark.parametrize(
     "wrong", ["[1,", "[NaN]", "[" * 2000 + "]" * 2000, '{"$rtq": ["evil"]}', '"' + "x" * 2_000_000 + '"']
 )
-def test_what_is_no_json_is_refused(wrong, jobs, operator, inspector):
+def test_what_is_no_json_is_refused(wrong, jobs, operator, readers):
     answer = operator.post(f"{PAGE}{jobs.dead.id}/edit/", {"queue": QUEUE, "args": wrong, "kwargs": "{}"})
     assert answer.status_code == 200
-    assert inspector.find(jobs.dead.id).state == "dead"
+    assert readers.find(jobs.dead.id).state == "dead"
 
 
-def test_a_job_that_has_committed_is_not_requeued_with_other_arguments(broker, operator, inspector):
+def test_a_job_that_has_committed_is_not_requeued_with_other_arguments(broker, operator, readers):
     record = json.dumps({"task": once_tasks.wait.name, "args": ["a", "gate"], "kwargs": {}})
     job = dead_job(broker, body=record)
     CommittedJob.objects.create(job_id=job.id, queue=QUEUE, committed_at=timezone.now())
     answer = edit(operator, job, ["b", "gate"])
 
     assert "An earlier run of this job has committed" in text(answer)
-    assert inspector.find(job.id).state == "dead"
+    assert readers.find(job.id).state == "dead"
     CommittedJob.objects.all().delete()
     edit(operator, job, ["b", "gate"])
-    assert inspector.find(job.id).args == ["b", "gate"]
+    assert readers.find(job.id).args == ["b", "gate"]
 
 
-def test_who_edits_what_somebody_requeued_meanwhile_is_told(jobs, operator, inspector):
-    inspector.requeue(QUEUE, [jobs.dead.id])
+def test_who_edits_what_somebody_requeued_meanwhile_is_told(jobs, operator, readers):
+    readers.requeue(QUEUE, [jobs.dead.id])
     edit(operator, jobs.dead, ["florist", 9])
     assert "is now queued" in said(operator)
-    assert inspector.find(jobs.dead.id).args == ["bakery", 1]
+    assert readers.find(jobs.dead.id).args == ["bakery", 1]
 
 
-def test_hidden_values_that_are_left_as_they_are_stay_what_they_were(broker, operator, inspector):
+def test_hidden_values_that_are_left_as_they_are_stay_what_they_were(broker, operator, readers):
     secret = {"user": "ann", "api_token": "s3cret", "deep": [{"password": "s3cret-2"}]}
     job = dead_job(broker, "dead", body=body(secret, task="elsewhere.task"))
     html = text(operator.get(f"{PAGE}{job.id}/edit/?queue={QUEUE}"))
@@ -196,16 +196,16 @@ def test_hidden_values_that_are_left_as_they_are_stay_what_they_were(broker, ope
     hidden = {"user": "bob", "api_token": HIDDEN, "deep": [{"password": HIDDEN}]}
     edit(operator, job, [hidden])
 
-    assert inspector.find(job.id).args == [{**secret, "user": "bob"}]
+    assert readers.find(job.id).args == [{**secret, "user": "bob"}]
 
 
-def test_dates_survive_being_edited(broker, operator, inspector):
+def test_dates_survive_being_edited(broker, operator, readers):
     date = {"$rtq": ["date", "2026-02-28"]}
     job = dead_job(broker, "dead", body=body(date, 1, task="elsewhere.task"))
     html = text(operator.get(f"{PAGE}{job.id}/edit/?queue={QUEUE}"))
     assert escape('"$rtq"') in html
     edit(operator, job, [date, 2])
-    found = inspector.find(job.id).args
+    found = readers.find(job.id).args
     assert found[0].isoformat() == "2026-02-28"
     assert found[1] == 2
 
@@ -213,14 +213,14 @@ def test_dates_survive_being_edited(broker, operator, inspector):
 # -- by hand
 
 
-def test_a_job_is_enqueued_by_hand(operator, inspector, broker):
+def test_a_job_is_enqueued_by_hand(operator, readers, broker):
     answer = operator.post(
         f"/admin/django_rtq/registeredtask/{MAIL.replace('_', '_5F')}/enqueue/",
         {"args": '["bakery"]', "kwargs": '{"order_id": 5}', "queue_name": "bulk", "delay_seconds": "60"},
         follow=True,
     )
     assert answer.status_code == 200
-    (job,) = inspector.job_list.page("bulk", "scheduled").jobs
+    (job,) = readers.job_list.page("bulk", "scheduled").jobs
     assert (job.task, job.args, job.kwargs, job.client) == (MAIL, ["bakery"], {"order_id": 5}, "bakery")
     assert job.id in logged()[0]
 
@@ -237,18 +237,18 @@ def test_a_job_is_enqueued_by_hand(operator, inspector, broker):
         {"args": '[{"not": "text"}, 1]'},
     ],
 )
-def test_a_call_that_makes_no_sense_is_not_enqueued(given, operator, inspector, broker):
+def test_a_call_that_makes_no_sense_is_not_enqueued(given, operator, readers, broker):
     answer = operator.post(f"/admin/django_rtq/registeredtask/{MAIL.replace('_', '_5F')}/enqueue/", given)
     assert answer.status_code == 200
     assert 'role="alert"' in text(answer)
-    assert inspector.queues.names() == []
+    assert readers.queues.names() == []
 
 
 def test_a_task_that_nobody_registered_cannot_be_enqueued(operator, broker):
     assert operator.post("/admin/django_rtq/registeredtask/os.system/enqueue/", {"args": '["ls"]'}).status_code == 404
 
 
-def test_nobody_gets_around_a_permission_by_a_job_of_ours(broker, person, inspector):
+def test_nobody_gets_around_a_permission_by_a_job_of_ours(broker, person, readers):
     # Who may enqueue, but not discard, could let a worker discard.
     client = person(permissions.VIEW, permissions.ENQUEUE, permissions.EDIT, permissions.REQUEUE)
     chore = run_bulk_action.name.replace("_", "_5F")
@@ -256,7 +256,7 @@ def test_nobody_gets_around_a_permission_by_a_job_of_ours(broker, person, inspec
     assert f"{chore}/enqueue/" not in text(client.get(f"/admin/django_rtq/registeredtask/{chore}/"))
     job = dead_job(broker, "dead", body=body(QUEUE, "requeue", {}, 1, task=run_bulk_action.name))
     assert edit(client, job, [QUEUE, "discard", {}, 10**15]).status_code == 403
-    assert inspector.find(job.id).args == [QUEUE, "requeue", {}, 1]
+    assert readers.find(job.id).args == [QUEUE, "requeue", {}, 1]
 
 
 def reason(client, job):
@@ -266,7 +266,7 @@ def reason(client, job):
     return found and found[1]
 
 
-def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, inspector, round_trips):
+def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, readers, round_trips):
     first, behind, later = (seed(broker, client="x") for seed in (queued_job, queued_job, scheduled_job))
     broker.sign_on([QUEUE], "w1")
     round_trips.clear()
@@ -276,7 +276,7 @@ def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, inspector, 
     assert reason(viewer, behind).startswith("Ahead of it: up to 1 job of its client.")
     assert reason(viewer, later).startswith("It is due in ")
 
-    inspector.pause(QUEUE)
+    readers.pause(QUEUE)
     assert reason(viewer, behind).startswith("The queue was paused ")
 
 

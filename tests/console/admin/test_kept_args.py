@@ -30,7 +30,7 @@ def test_the_arguments_of_a_finished_job_are_shown_if_they_were_kept(broker, ope
     assert "<h2>Arguments</h2>" not in text(operator.get(f"{PAGE}{finished_job(broker).id}/"))
 
 
-def test_a_finished_job_is_enqueued_again(broker, operator, inspector):
+def test_a_finished_job_is_enqueued_again(broker, operator, readers):
     job = kept_job(broker, "bakery", order_id=42)
     link = re.search(r'href="([^"]*/enqueue/[^"]*)"', text(operator.get(f"{PAGE}{job.id}/")))[1].replace("&amp;", "&")
     form = text(operator.get(link))
@@ -41,11 +41,11 @@ def test_a_finished_job_is_enqueued_again(broker, operator, inspector):
     given = {"args": '["bakery"]', "kwargs": '{"order_id": 43}', "queue_name": QUEUE, "client": "bakery"}
     operator.post(action, given)
 
-    (again,) = inspector.job_list.page(QUEUE, "queued").jobs
+    (again,) = readers.job_list.page(QUEUE, "queued").jobs
     assert (again.task, again.args, again.kwargs, again.client) == (MAIL, ["bakery"], {"order_id": 43}, "bakery")
 
 
-def test_hidden_arguments_stay_the_same_when_a_job_is_enqueued_again(broker, operator, inspector):
+def test_hidden_arguments_stay_the_same_when_a_job_is_enqueued_again(broker, operator, readers):
     job = kept_job(broker, task="tests.app.secret_tasks.log_in", user="eve", password="swordfish")
     url = f"/admin/django_rtq/registeredtask/tests.app.secret_5Ftasks.log_5Fin/enqueue/?job={job.id}&queue={QUEUE}"
     form = text(operator.get(url))
@@ -54,7 +54,7 @@ def test_hidden_arguments_stay_the_same_when_a_job_is_enqueued_again(broker, ope
 
     operator.post(url, {"args": "[]", "kwargs": json.dumps({"user": "adam", "password": HIDDEN})})
 
-    (again,) = inspector.job_list.page(QUEUE, "queued").jobs
+    (again,) = readers.job_list.page(QUEUE, "queued").jobs
     assert again.kwargs == {"user": "adam", "password": "swordfish"}
 
 

@@ -10,7 +10,7 @@ from django.urls import include, path, set_script_prefix
 from django_rtq import admin as pages
 from django_rtq.console.admin.pages.page_admin import show
 from django_rtq.console.admin.pages.queues import QueueAdmin
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.nouns import Place
 from django_rtq.models import Queue
 from tests.console.admin.conftest import every_page, links, text, url_of
 from tests.console.admin.test_dead_letters import hidden_fields
@@ -100,7 +100,7 @@ def test_what_is_not_asked_for_again_does_not_promise_it(method, operator, setti
     assert "tries again" not in text(answer)
 
 
-def test_an_action_can_be_sent_again_when_redis_is_back(operator, inspector):
+def test_an_action_can_be_sent_again_when_redis_is_back(operator, readers):
     with override_settings(RTQ={"REDIS": UNREACHABLE}):
         answer = operator.post(url_of("queue_pause"), {"until": "", "next": "/admin/<&>/"})
     assert "It is not known whether your action was performed." in text(answer)
@@ -110,7 +110,7 @@ def test_an_action_can_be_sent_again_when_redis_is_back(operator, inspector):
 
     assert operator.post(form[1], hidden_fields(form[2])).status_code == 302
 
-    assert inspector.queues.get(QUEUE).paused
+    assert readers.queues.get(QUEUE).paused
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -207,7 +207,7 @@ def test_scripts_carry_the_nonce_of_a_policy(attribute, rf, admin_user, jobs):
     request = rf.get(url_of("queue_changelist"))
     request.user = admin_user
     setattr(request, attribute, "abc123")
-    show(request, get_inspector())
+    show(request, Place())
     answer = QueueAdmin(Queue, admin.site).overview(request).render()
     ours = [tag for tag in re.findall(r"<(?:script|link)[^>]*>", text(answer)) if "/django_rtq/" in tag]
     assert len(ours) == 4

@@ -68,15 +68,15 @@ def test_pages_need_the_permission_to_look_and_what_they_say(name, jobs, viewer)
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, person, seen, broker, inspector):
+def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, person, seen, broker, readers):
     client = person(permissions.VIEW, PAGES[name].permission)
     let_lapse(broker, "w1")
     if name == "queue_resume":
-        inspector.pause(QUEUE)
+        readers.pause(QUEUE)
     if name == "registeredtask_resume":
-        inspector.task_pauses.pause_task(MAIL, QUEUE)
+        readers.task_pauses.pause_task(MAIL, QUEUE)
     if name == "client_resume":
-        inspector.limits.pause_client(QUEUE, "florist")
+        readers.limits.pause_client(QUEUE, "florist")
     before = seen()
 
     answer = client.post(url_of(name, jobs), given(name, jobs))

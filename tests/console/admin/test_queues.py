@@ -63,7 +63,7 @@ def test_without_a_version_of_the_project_no_deploys_are_read(broker, jobs, view
     assert "rtq-mark" not in text(viewer.get(OVERVIEW))
 
 
-def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, inspector, monkeypatch):
+def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, readers, monkeypatch):
     assert "rtq-count" in text(operator.get(OVERVIEW))
     shown = dict(re.findall(r'data-rtq-live="count-(\w+)">([^<]*)<', text(operator.get("/admin/django_rtq/worker/"))))
     assert shown == {"job": "1", "deadletter": "1", "worker": "1"}
@@ -73,11 +73,11 @@ def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, ins
     assert 'data-rtq-live="count-deadletter"></span>' in text(operator.get("/admin/django_rtq/worker/"))
 
 
-def test_queues_with_trouble_are_first_unless_another_order_is_wanted(broker, viewer, inspector):
+def test_queues_with_trouble_are_first_unless_another_order_is_wanted(broker, viewer, readers):
     for name in ("a", "b", "c"):
         queued_job(broker, queue=name)
     broker.sign_on(["a", "b", "c"], "w1")
-    inspector.pause("c")
+    readers.pause("c")
 
     def names(query):
         return re.findall(r'<th scope="row"><a href="(\w)/">', text(viewer.get(f"{OVERVIEW}{query}")))
@@ -103,12 +103,12 @@ def test_many_queues_have_pages(broker, viewer, monkeypatch):
     assert 'href="a/"' in second
 
 
-def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
-    keys, front = broker.keys.of(QUEUE), inspector.overview.read(60)
+def test_lines_end_with_the_last_whole_minute(broker, jobs, readers):
+    keys, front = broker.keys.of(QUEUE), readers.overview.read(60)
     began = int(front.queues[0].series.begins_at.timestamp()) // 60
     for ago, number in ((0, 7), (1, 5)):
         broker.redis.execute_one(("HSET", keys.stats_of(began + 59 - ago), "succeeded", number))
-    throughput, _ = history_charts([row.series for row in inspector.overview.read(60).queues], SPANS["1h"])
+    throughput, _ = history_charts([row.series for row in readers.overview.read(60).queues], SPANS["1h"])
     assert throughput["svg"].count("<rect") == 59
     assert re.findall(r"succeeded (\d+)", throughput["svg"])[-1] in ("5", "7")  # 7 when a minute has ended since
     assert QUEUES.used(front)[0].last_hour.counts == [0] * 59
@@ -118,9 +118,9 @@ def test_lines_end_with_the_last_whole_minute(broker, jobs, inspector):
     ("limits", "why"),
     [({"max_running": 1}, "at its limit of 1 running job"), ({"rate": "1/d"}, "its rate lets no job start")],
 )
-def test_the_page_of_a_queue_says_which_limit_holds_it_back(broker, inspector, operator, limits, why):
+def test_the_page_of_a_queue_says_which_limit_holds_it_back(broker, readers, operator, limits, why):
     queued_job(broker), queued_job(broker)
-    inspector.limits.set_queue(QUEUE, **limits)
+    readers.limits.set_queue(QUEUE, **limits)
     claim(broker, 2)
     claim(broker, 2)
     assert why in text(operator.get(PAGE))
@@ -173,71 +173,71 @@ def test_times_are_meant_in_the_zone_of_the_reader(jobs, operator, settings):
 
 
 @pytest.mark.parametrize(("typed", "left"), [(QUEUE, 0), ("", 3), ("Default", 3)])
-def test_purging_asks_for_the_name(typed, left, jobs, operator, inspector):
+def test_purging_asks_for_the_name(typed, left, jobs, operator, readers):
     page = f"{BULK}purge/?q=queue%3A{QUEUE}"
     assert f'href="{page}"' in text(operator.get(PAGE))
     html = text(operator.get(page))
     assert "Purge 3 waiting jobs?" in html
     operator.post(f"{BULK}purge/", {**hidden_fields(html), "name": typed})
-    details = inspector.queues.get(QUEUE)
+    details = readers.queues.get(QUEUE)
     assert details.queued + details.scheduled + details.retrying == left
     assert (details.dead, details.finished) == (1, 1)
     assert LogEntry.objects.count() == (left == 0)
 
 
 @pytest.fixture
-def unused(broker, inspector):
+def unused(broker, readers):
     """A queue that is in the lists and holds nothing."""
     queued_job(broker, "a")
-    inspector.purge(QUEUE)
+    readers.purge(QUEUE)
 
 
 @pytest.mark.parametrize(("typed", "left"), [(QUEUE, []), ("", [QUEUE]), ("Default", [QUEUE])])
-def test_forgetting_asks_for_the_name(typed, left, unused, operator, inspector):
+def test_forgetting_asks_for_the_name(typed, left, unused, operator, readers):
     assert "Forget …" in text(operator.get(PAGE))
     assert "removes queue default from all lists" in text(operator.get(f"{PAGE}forget/"))
     operator.post(f"{PAGE}forget/", {"name": typed})
-    assert inspector.queues.names() == left
+    assert readers.queues.names() == left
     assert logged() == ([] if left else ["Forgotten."])
 
 
-def test_a_queue_that_is_in_use_is_not_forgotten(jobs, operator, inspector):
+def test_a_queue_that_is_in_use_is_not_forgotten(jobs, operator, readers):
     assert "Forget …" not in text(operator.get(PAGE))
     operator.post(f"{PAGE}forget/", {"name": QUEUE})
     assert f"Queue {QUEUE} stays: it has jobs or dead letters." in said(operator)
-    assert inspector.queues.names() == [QUEUE]
+    assert readers.queues.names() == [QUEUE]
     assert LogEntry.objects.count() == 0
 
 
 @pytest.mark.parametrize("answer", ["paused", "limits", "workers", "recent", "outcomes"])
-def test_the_page_says_why_a_queue_is_not_forgotten(answer, unused, operator, inspector, monkeypatch):
-    monkeypatch.setattr(type(inspector), "forget", lambda *args, **options: answer)
+def test_the_page_says_why_a_queue_is_not_forgotten(answer, unused, operator, readers, monkeypatch):
+    monkeypatch.setattr(type(readers), "forget", lambda *args, **options: answer)
     operator.post(f"{PAGE}forget/", {"name": QUEUE})
     assert f"Queue {QUEUE} stays: " in said(operator)
 
 
-def test_outcomes_are_deleted_with_a_queue_if_they_are_ticked(broker, redis, operator, inspector):
+def test_outcomes_are_deleted_with_a_queue_if_they_are_ticked(broker, redis, operator, readers):
     finished_job(broker)
     redis.delete("{rtq:default}:finished")  # as after some minutes
     operator.post(f"{PAGE}forget/", {"name": QUEUE})
     assert "keeps outcomes" in said(operator)
     assert "discard_outcomes" in text(operator.get(f"{PAGE}forget/"))
     operator.post(f"{PAGE}forget/", {"name": QUEUE, "discard_outcomes": "on"})
-    assert inspector.queues.names() == []
+    assert readers.queues.names() == []
 
 
-def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, inspector):
+def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, readers):
     job = claimed_job(broker, "running", worker="lost")
     page = "/admin/django_rtq/worker/"
     operator.post(f"{page}lost/reclaim/")
     assert "Nothing was done" in said(operator)
-    assert inspector.find(job.id).state == "running"
+    assert readers.find(job.id).state == "running"
 
     let_lapse(broker, "lost")
     assert "Reclaim its jobs" in text(operator.get(page))
     operator.post(f"{page}lost/reclaim/")
     assert "1 job of worker lost was reclaimed." in said(operator)
-    assert inspector.find(job.id).state == "queued"
+    assert readers.find(job.id).state == "queued"
 
 
 def test_without_a_worker_the_page_says_how_to_start_one(operator, broker):

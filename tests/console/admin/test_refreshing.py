@@ -26,7 +26,7 @@ def digests_of(html):
 
 
 @pytest.fixture
-def still(redis, broker, inspector, monkeypatch):
+def still(redis, broker, readers, monkeypatch):
     """A queue whose page shows no time that goes on; its charts do when a minute begins."""
     minute_with_time_left(redis, 5)
     broker.register_queues([QUEUE])

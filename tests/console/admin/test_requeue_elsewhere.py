@@ -39,7 +39,7 @@ def page_of(job, action=""):
     return f"/admin/django_rtq/job/{job.id}/{action}"
 
 
-def test_a_job_goes_there_from_its_page(broker, operator, inspector):
+def test_a_job_goes_there_from_its_page(broker, operator, readers):
     job = dead_job(broker)
     assert page_of(job, f"requeue/?queue={QUEUE}") in text(operator.get(page_of(job)))
     html = text(operator.get(page_of(job, f"requeue/?queue={QUEUE}")))
@@ -48,7 +48,7 @@ def test_a_job_goes_there_from_its_page(broker, operator, inspector):
 
     operator.post(page_of(job, "requeue/"), {**hidden_fields(html), "target": TARGET})
 
-    found = inspector.find(job.id)
+    found = readers.find(job.id)
     assert (found.queue, found.state) == (TARGET, "queued")
     page = said(operator)
     assert f"Job {job.id} was requeued in queue reports." in page
@@ -58,7 +58,7 @@ def test_a_job_goes_there_from_its_page(broker, operator, inspector):
 
 
 @pytest.mark.parametrize("chosen", ["used", "no{good}"])
-def test_only_queues_of_the_settings_are_taken(broker, operator, inspector, chosen):
+def test_only_queues_of_the_settings_are_taken(broker, operator, readers, chosen):
     job = dead_job(broker)
     for url, fields in (
         (page_of(job, "requeue/"), {}),
@@ -69,7 +69,7 @@ def test_only_queues_of_the_settings_are_taken(broker, operator, inspector, chos
         assert REFUSED in html
         assert TARGET in options_in(html)
 
-    assert inspector.find(job.id).state == "dead"
+    assert readers.find(job.id).state == "dead"
 
 
 def test_a_job_that_is_not_dead_is_not_asked_about(broker, operator):
@@ -81,7 +81,7 @@ def test_a_job_that_is_not_dead_is_not_asked_about(broker, operator):
     assert "is now queued" in said(operator)
 
 
-def test_a_job_does_what_a_request_has_no_time_for(broker, operator, inspector, monkeypatch):
+def test_a_job_does_what_a_request_has_no_time_for(broker, operator, readers, monkeypatch):
     monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
     monkeypatch.setattr(bulk_pages, "STEP", 2)
     jobs = [dead_job(broker, client="a") for _ in range(5)]
@@ -91,14 +91,14 @@ def test_a_job_does_what_a_request_has_no_time_for(broker, operator, inspector, 
 
     html = text(operator.get(page["Location"]))
     assert f"2 dead letters were requeued in queue {TARGET}. Jobs of these queues do the rest: " in html
-    (rest,) = (job for job in inspector.job_list.page(QUEUE, "queued").jobs if "run_bulk_action" in job.task)
+    (rest,) = (job for job in readers.job_list.page(QUEUE, "queued").jobs if "run_bulk_action" in job.task)
     run_bulk_action(*rest.args, **rest.kwargs)
-    assert {inspector.find(job.id).queue for job in jobs} == {TARGET}
+    assert {readers.find(job.id).queue for job in jobs} == {TARGET}
 
 
-def test_a_paused_queue_is_told_before_and_after(broker, operator, inspector):
+def test_a_paused_queue_is_told_before_and_after(broker, operator, readers):
     broker.register_queues([TARGET])
-    inspector.pause(TARGET)
+    readers.pause(TARGET)
     job = dead_job(broker)
     assert options_in(text(operator.get(page_of(job, "requeue/"))))[TARGET] == "reports (paused, no worker serves it)"
 

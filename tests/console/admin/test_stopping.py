@@ -49,29 +49,29 @@ def order(redis, broker):
 # -- jobs
 
 
-def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operator, inspector):
+def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operator, readers):
     answer = operator.post(f"{PAGE}{running.id}/cancel/", {"queue": QUEUE})
     assert "was asked to stop. It is cancelled when it stops" in said(answer)
     assert "Asked to stop." in logged()[0]
-    found = inspector.find(running.id)
+    found = readers.find(running.id)
     assert (found.state, found.is_stopping) == ("running", True)
 
 
-def test_one_that_waits_is_cancelled_and_the_person_told_so(jobs, operator, inspector):
+def test_one_that_waits_is_cancelled_and_the_person_told_so(jobs, operator, readers):
     answer = operator.post(f"{PAGE}{jobs.queued.id}/cancel/", {"queue": QUEUE})
     assert said(answer).endswith("is cancelled.")
     assert "Cancelled." in logged()[0]
 
 
-def test_nothing_is_terminated_before_it_was_asked_for_twice(running, operator, inspector):
+def test_nothing_is_terminated_before_it_was_asked_for_twice(running, operator, readers):
     html = text(operator.get(f"{PAGE}{running.id}/terminate/?queue={QUEUE}"))
     assert "This kills the process that runs job" in html
-    assert not inspector.find(running.id).is_stopping
+    assert not readers.find(running.id).is_stopping
 
     answer = operator.post(f"{PAGE}{running.id}/terminate/", {"queue": QUEUE})
 
     assert "is about to be killed" in said(answer)
-    assert inspector.find(running.id).is_stopping
+    assert readers.find(running.id).is_stopping
     assert "Termination requested." in logged()[0]
 
 

@@ -11,7 +11,7 @@ from tests.support.commands import dead_letter
 from tests.support.jobs import QUEUE, queued_job, scheduled_job
 
 
-def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operator, monkeypatch):
+def test_what_takes_longer_becomes_a_job_of_each_queue(broker, readers, operator, monkeypatch):
     monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
     queued_job(broker, client="florist", queue="zoo")
     for queue in (QUEUE, "high", "low"):
@@ -29,23 +29,23 @@ def test_what_takes_longer_becomes_a_job_of_each_queue(broker, inspector, operat
         "3 jobs were cancelled. Jobs of these queues do the rest: high, low. (Filter: client:bakery, "
     )
     for queue in ("high", "low"):
-        (job,) = inspector.job_list.page(queue, "queued", filter=JobFilter(client="")).jobs
+        (job,) = readers.job_list.page(queue, "queued", filter=JobFilter(client="")).jobs
         assert run_bulk_action(*job.args, **job.kwargs) == 3
-    assert {inspector.find(job.id).state for job in later} == {JobState.QUEUED}
-    assert [inspector.queues.get(queue).queued for queue in (QUEUE, "high", "low")] == [
+    assert {readers.find(job.id).state for job in later} == {JobState.QUEUED}
+    assert [readers.queues.get(queue).queued for queue in (QUEUE, "high", "low")] == [
         0,
         2,
         2,
     ]  # with the internal job
-    assert inspector.queues.get("zoo").queued == 1
+    assert readers.queues.get("zoo").queued == 1
 
 
-def test_a_full_queue_takes_no_job_for_the_rest(broker, inspector, operator, monkeypatch):
+def test_a_full_queue_takes_no_job_for_the_rest(broker, readers, operator, monkeypatch):
     monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
     for queue in (QUEUE, "high", "low"):
         scheduled_job(broker, client="bakery", queue=queue)
         queued_job(broker, client="bakery", queue=queue)
-    inspector.limits.set_queue("low", max_waiting=1)
+    readers.limits.set_queue("low", max_waiting=1)
     fields, _ = confirm_form(operator, f"{BULK}cancel/?q=client:bakery")
 
     assert operator.post(f"{BULK}cancel/", fields).status_code == 302

@@ -10,7 +10,7 @@ LIST = "/admin/django_rtq/registeredtask/"
 PAGE = f"{LIST}{MAIL.replace('_', '_5F')}/"
 
 
-def test_a_task_is_paused_and_resumed_on_its_page(broker, inspector, operator):
+def test_a_task_is_paused_and_resumed_on_its_page(broker, readers, operator):
     job = queued_job(broker, body=body(task=MAIL))
     broker.register_queues(["mail"])
 
@@ -34,27 +34,27 @@ def test_a_task_is_paused_and_resumed_on_its_page(broker, inspector, operator):
 @pytest.mark.parametrize(
     "name", ["nosuch", "x" * 3000, "a%00b", "django_5Frtq.internal_5Ftasks.run_5Fbulk_5Faction", "_20"]
 )
-def test_only_tasks_that_are_known_and_not_internal_are_paused(broker, inspector, operator, name):
+def test_only_tasks_that_are_known_and_not_internal_are_paused(broker, readers, operator, name):
     queued_job(broker, body=body(task="django_rtq.internal_tasks.run_bulk_action"))
 
     assert operator.post(f"{LIST}{name}/pause/").status_code == 404
 
-    assert inspector.queues.get(QUEUE).paused_tasks == ()
+    assert readers.queues.get(QUEUE).paused_tasks == ()
     assert logged() == []
 
 
-def test_a_task_that_only_redis_knows_is_paused(broker, inspector, operator):
+def test_a_task_that_only_redis_knows_is_paused(broker, readers, operator):
     queued_job(broker, body=body(task="ship"))
     queued_job(broker, body=body(task="ship\0ment"))
 
     assert operator.post(f"{LIST}ship/pause/").status_code == 302
     assert operator.post(f"{LIST}ship%00ment/pause/").status_code == 404
 
-    assert [pause.task for pause in inspector.queues.get(QUEUE).paused_tasks] == ["ship"]
+    assert [pause.task for pause in readers.queues.get(QUEUE).paused_tasks] == ["ship"]
     assert [entry.object_id for entry in LogEntry.objects.all()] == ["ship"]
 
 
-def test_in_one_queue_and_from_the_list(broker, inspector, operator):
+def test_in_one_queue_and_from_the_list(broker, readers, operator):
     broker.register_queues([QUEUE, "mail"])
     queued_job(broker, body=body(task=MAIL))
 
@@ -74,10 +74,10 @@ def test_in_one_queue_and_from_the_list(broker, inspector, operator):
     assert "is not paused" in text(operator.post(f"{PAGE}resume/", {"queue": QUEUE}, follow=True))
 
 
-def test_too_many_are_paused_in_one_of_the_queues(broker, inspector, operator):
+def test_too_many_are_paused_in_one_of_the_queues(broker, readers, operator):
     broker.register_queues([QUEUE, "mail"])
     for number in range(100):
-        inspector.task_pauses.pause_task(f"task{number}", QUEUE)
+        readers.task_pauses.pause_task(f"task{number}", QUEUE)
 
     page = text(operator.post(f"{PAGE}pause/", follow=True))
 
@@ -90,9 +90,9 @@ def test_too_many_are_paused_in_one_of_the_queues(broker, inspector, operator):
     assert len(logged()) == 1
 
 
-def test_a_held_job_is_not_said_to_be_due(broker, inspector, operator):
+def test_a_held_job_is_not_said_to_be_due(broker, readers, operator):
     job = queued_job(broker, body=body(task=MAIL))
-    inspector.task_pauses.pause_task(MAIL, by="eve")
+    readers.task_pauses.pause_task(MAIL, by="eve")
     claim(broker)
 
     listed = text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/", {"state": "scheduled"}))

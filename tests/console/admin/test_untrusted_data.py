@@ -160,9 +160,9 @@ def test_nonsense_in_addresses_is_left_out(query, jobs, operator):
 
 
 @pytest.mark.parametrize("until", ["", "-1", "abc", "1e9", "9" * 40, "٣"])
-def test_nonsense_for_the_moment_of_a_sweep_asks_again_and_does_nothing(until, jobs, operator, inspector):
+def test_nonsense_for_the_moment_of_a_sweep_asks_again_and_does_nothing(until, jobs, operator, readers):
     operator.post("/admin/django_rtq/job/bulk/discard/", {"q": f"queue:{QUEUE}", "until_ms": until})
-    assert inspector.queues.get(QUEUE).dead == 1
+    assert readers.queues.get(QUEUE).dead == 1
 
 
 @pytest.mark.parametrize("name", ["no such queue", "%00", "a:b", "{x}", "*", "a" * 101])
@@ -189,12 +189,12 @@ def test_many_clients_with_odd_names_are_listed(broker, operator):
 
 
 @pytest.mark.parametrize("page", ["queue", "job", "worker", "deadletter", "registeredtask", "client"])
-def test_what_is_no_queue_name_is_skipped_in_the_list_of_queues(page, redis, broker, inspector, operator):
+def test_what_is_no_queue_name_is_skipped_in_the_list_of_queues(page, redis, broker, readers, operator):
     job = queued_job(broker)
     redis.sadd(broker.keys.queues, "bad name!", b"\xff", "")
 
     assert operator.get(f"/admin/django_rtq/{page}/").status_code == 200
-    assert inspector.queues.names() == [QUEUE]
-    assert inspector.find(job.id).queue == QUEUE
-    assert inspector.task_pauses.pause_task("ship") == [QUEUE]
+    assert readers.queues.names() == [QUEUE]
+    assert readers.find(job.id).queue == QUEUE
+    assert readers.task_pauses.pause_task("ship") == [QUEUE]
     assert known_jobs(broker, [job.id]) == {job.id}

@@ -35,7 +35,7 @@ def clicker(page):
     return click
 
 
-def test_it_is_found_from_the_overview_and_its_jobs_are_cancelled_in_all_queues(broken, page, inspector):
+def test_it_is_found_from_the_overview_and_its_jobs_are_cancelled_in_all_queues(broken, page, readers):
     page.goto(OVERVIEW)
     click = clicker(page)
     click("link", "Show the task")
@@ -45,12 +45,12 @@ def test_it_is_found_from_the_overview_and_its_jobs_are_cancelled_in_all_queues(
     assert click("button", "Cancel jobs") == 3
 
     shows(page.locator(".messagelist"), "40 jobs were cancelled.")
-    found = inspector.tasks.get(NOTE)
+    found = readers.tasks.get(NOTE)
     assert (sum(each.waiting for each in found.queues), sum(each.dead for each in found.queues)) == (0, 3)
-    assert inspector.queues.get(QUEUE).queued == 1
+    assert readers.queues.get(QUEUE).queued == 1
 
 
-def test_after_the_repair_its_dead_letters_run_again(broken, page, inspector):
+def test_after_the_repair_its_dead_letters_run_again(broken, page, readers):
     page.goto(f"/admin/django_rtq/registeredtask/{NOTE}/")
     click = clicker(page)
     click("link", "Requeue its dead letters …")

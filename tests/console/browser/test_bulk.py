@@ -17,7 +17,7 @@ def many(broker):
     return [scheduled_job(broker, body=body(f"later {number}")) for number in range(3)]
 
 
-def test_the_waiting_jobs_of_a_client_are_cancelled_in_three_clicks(many, page, inspector):
+def test_the_waiting_jobs_of_a_client_are_cancelled_in_three_clicks(many, page, readers):
     page.goto(f"{LIST}?q=client:c1")
     follow(page.get_by_role("link", name="Cancel all matching …"))
     shows(page.locator(".rtq"), "Cancel 10 queued jobs?")
@@ -27,4 +27,4 @@ def test_the_waiting_jobs_of_a_client_are_cancelled_in_three_clicks(many, page, 
     follow(page.get_by_role("button", name="Cancel jobs"))
 
     shows(page.locator(".messagelist"), "10 jobs were cancelled.")
-    assert inspector.queues.get(QUEUE).queued == 20
+    assert readers.queues.get(QUEUE).queued == 20

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.chromium import window
 from tests.console.browser.conftest import OFTEN, body
@@ -159,7 +159,7 @@ def test_a_page_that_was_opened_while_redis_was_away_comes_back_by_itself(
 def test_the_page_of_a_job_that_somebody_else_discards_says_that_it_is_gone(broker, dead_letters, page, console_errors):
     page.goto(f"/admin/django_rtq/job/{dead_letters[0].id}/?queue={QUEUE}")
     assert page.get_by_role("button", name="Requeue").is_visible()
-    Inspector(broker).discard(QUEUE, [dead_letters[0].id])
+    Readers(broker).discard(QUEUE, [dead_letters[0].id])
     shows(status(page), "This no longer exists.")
     shows(page.locator(".rtq"), "was not found")
     assert page.locator(".rtq form:not([role=search])").count() == 0
@@ -189,8 +189,8 @@ def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, 
     assert page.locator(".rtq-id a").count() == 12
 
 
-def test_what_is_wrong_is_ended_from_the_overview_in_three_clicks(broker, inspector, dead_letters, page):
-    inspector.pause(QUEUE)
+def test_what_is_wrong_is_ended_from_the_overview_in_three_clicks(broker, readers, dead_letters, page):
+    readers.pause(QUEUE)
     page.goto(OVERVIEW)
     banner = page.locator(".rtq-health")
     shows(banner, "12 jobs died in the last hour")
@@ -224,14 +224,14 @@ def test_without_javascript_all_is_there_but_the_refresh(broker, browser, admin_
         shows(page.locator(".rtq-state").first, "queued")
 
 
-def test_what_is_discarded_is_confirmed_also_without_javascript(broker, browser, admin_server, dead_letters, inspector):
+def test_what_is_discarded_is_confirmed_also_without_javascript(broker, browser, admin_server, dead_letters, readers):
     with window(browser, admin_server, java_script_enabled=False) as page:
         page.goto(DEAD)
         page.locator(BOX).nth(0).check()
         page.locator(BOX).nth(1).check()
         follow(page.get_by_role("button", name="Discard selected …"))
         shows(page.locator(".rtq-banner"), "Discard 2 dead letters?")
-        assert inspector.queues.get(QUEUE).dead == 12
+        assert readers.queues.get(QUEUE).dead == 12
         follow(page.get_by_role("button", name="Discard", exact=True))
         shows(page.locator(".messagelist"), "2 dead letters were discarded.")
         shows(tab(page, "dead"), "10")

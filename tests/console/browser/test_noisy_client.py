@@ -13,11 +13,11 @@ CLIENTS = "/admin/django_rtq/client/"
 
 
 @pytest.fixture
-def flood(broker, inspector):
+def flood(broker, readers):
     """A client with many jobs that has used most of the workers' time, beside one with two."""
     for client in ("acme", "florist"):
         claimed_job(broker, client=client, body=body(client))
-    inspector.limits.set_default(QUEUE, max_running=1)
+    readers.limits.set_default(QUEUE, max_running=1)
     jobs = [queued_job(broker, client="acme", body=body(f"acme{n}")) for n in range(120)]
     jobs += [queued_job(broker, client="acme", queue="low", body=body("low"))]
     for _ in range(2):
@@ -52,8 +52,8 @@ def test_it_is_seen_why_its_jobs_wait(flood, page):
     page.wait_for_url("**/client/client/?client=acme")
 
 
-def test_all_its_buttons_are_seen_on_a_wide_screen(flood, broker, inspector, page):
-    inspector.limits.set_default("messages", max_running=1)
+def test_all_its_buttons_are_seen_on_a_wide_screen(flood, broker, readers, page):
+    readers.limits.set_default("messages", max_running=1)
     for _ in range(120):
         queued_job(broker, client="acme", queue="messages", body=body("acme"))
     claim(broker, 1, queues=["messages"])
@@ -64,7 +64,7 @@ def test_all_its_buttons_are_seen_on_a_wide_screen(flood, broker, inspector, pag
     assert covered(page) == []
 
 
-def test_it_is_paused_and_gets_another_limit(flood, page, inspector):
+def test_it_is_paused_and_gets_another_limit(flood, page, readers):
     page.goto(f"{CLIENTS}client/?client=acme")
     follow(page.get_by_role("button", name="Pause in all queues"))
     shows(page.locator(".messagelist"), "Client acme is paused in default, low.")
@@ -78,7 +78,7 @@ def test_it_is_paused_and_gets_another_limit(flood, page, inspector):
     page.get_by_label("Running jobs").fill("3")
     follow(page.get_by_role("button", name="Save"))
     shows(row_of(page, QUEUE), "Running jobs: 3")
-    assert inspector.limits.read(QUEUE).clients["acme"].limits["max_running"].value == 3
+    assert readers.limits.read(QUEUE).clients["acme"].limits["max_running"].value == 3
 
     follow(page.get_by_role("button", name="Resume in all queues"))
     shows(page.locator(".messagelist"), "Client acme was resumed in default, low.")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.test_pages import overflow, overflow_of_tables, violations
 from tests.support.commands import dead_letter, failure
@@ -21,7 +21,7 @@ def phone(broker, page):
         )
     dead_letter(broker, queue="pictures", task="shop.pictures.tasks.resize_picture")
     queued_job(broker, queue="exports_of_the_whole_catalogue_for_all_partners")
-    Inspector(broker).pause("pictures")
+    Readers(broker).pause("pictures")
     page.set_viewport_size({"width": 390, "height": 844})
     return page
 
@@ -31,7 +31,7 @@ def assert_fits(page):
     assert max(overflow(page), overflow_of_tables(page)) <= 0
 
 
-def test_a_phone_at_three_in_the_morning(phone, inspector):
+def test_a_phone_at_three_in_the_morning(phone, readers):
     phone.goto("/admin/django_rtq/queue/")
 
     shows(phone.locator(".rtq-health"), "12 jobs died in the last hour")
@@ -51,7 +51,7 @@ def test_a_phone_at_three_in_the_morning(phone, inspector):
     assert_fits(phone)
     follow(phone.get_by_role("button", name="Requeue"))  # the third click
     shows(phone.locator(".messagelist"), "12")
-    assert inspector.queues.get(QUEUE).dead == 0
+    assert readers.queues.get(QUEUE).dead == 0
 
 
 def test_a_list_of_dead_letters_is_a_list_of_cards(phone):

@@ -77,7 +77,7 @@ def test_a_list_is_narrowed_by_chips_and_in_the_box_alike(broker, page):
     assert box.input_value() == f"queue:{QUEUE} state:dead"
 
 
-def test_a_job_is_requeued_by_the_menu_of_its_row(broker, page, inspector):
+def test_a_job_is_requeued_by_the_menu_of_its_row(broker, page, readers):
     dead_letter(broker, line=failure("shop.errors.NoStock", "no stock"))
     page.goto(f"/admin/django_rtq/queue/{QUEUE}/?state=dead")
     page.locator(".rtq-cards tbody summary").click()
@@ -85,11 +85,11 @@ def test_a_job_is_requeued_by_the_menu_of_its_row(broker, page, inspector):
     assert overflow(page) <= 0
     follow(page.get_by_role("button", name="Requeue", exact=True))
     shows(page.locator(".messagelist"), "was requeued")
-    assert inspector.queues.get(QUEUE).queued == 1
+    assert readers.queues.get(QUEUE).queued == 1
     assert page.url.endswith("?state=dead")
 
 
-def test_the_failures_of_the_last_hour_with_one_error_are_requeued(broker, page, inspector):
+def test_the_failures_of_the_last_hour_with_one_error_are_requeued(broker, page, readers):
     for number in range(3):
         dead_letter(broker, line=failure("shop.errors.NoStock", "no stock"), args=[number])
     dead_letter(broker, line=failure("shop.errors.NoMoney", "no money"))
@@ -105,7 +105,7 @@ def test_the_failures_of_the_last_hour_with_one_error_are_requeued(broker, page,
     shows(page.locator(".rtq"), "Requeue 3 dead letters")
     follow(page.get_by_role("button", name="Requeue"))  # the third click
     shows(page.locator(".messagelist"), "3")
-    assert inspector.queues.get(QUEUE).dead == 1
+    assert readers.queues.get(QUEUE).dead == 1
 
 
 @pytest.fixture

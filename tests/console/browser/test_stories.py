@@ -1,7 +1,7 @@
 """What operators want to know and do, told in their words. Each takes three clicks from the overview at most."""
 
 from django_rtq.console.log_lines import write_line
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.conftest import body
 from tests.console.browser.test_pages import violations
@@ -12,7 +12,7 @@ OVERVIEW = "/admin/django_rtq/queue/"
 
 def test_why_is_job_123_not_running(broker, page):
     job = queued_job(broker, "123", body=body("123"))
-    Inspector(broker).pause(QUEUE)
+    Readers(broker).pause(QUEUE)
     page.goto(OVERVIEW)
 
     page.get_by_role("searchbox", name="Search jobs").fill(job.id)
@@ -45,7 +45,7 @@ def test_which_worker_is_hung(broker, page):
     shows(page.locator(".rtq tbody tr").filter(has=page.locator(f"a[href*='{job.id[:12]}']")), "over its time limit")
 
 
-def test_a_rate_limited_queue(broker, inspector, page):
+def test_a_rate_limited_queue(broker, readers, page):
     queued_job(broker, body=body("waits"))
     page.goto(OVERVIEW)
 
@@ -55,7 +55,7 @@ def test_a_rate_limited_queue(broker, inspector, page):
     follow(page.get_by_role("button", name="Save"))  # the third click
 
     shows(page.locator(".messagelist"), "rate=100/m")
-    assert inspector.limits.read(QUEUE).queue["rate"].value == "100/m"
+    assert readers.limits.read(QUEUE).queue["rate"].value == "100/m"
 
 
 def test_what_did_this_job_log_before_it_died(broker, page):

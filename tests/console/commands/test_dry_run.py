@@ -26,14 +26,14 @@ def _schedules(monkeypatch):
 
 
 @pytest.fixture
-def used(broker, inspector, transactional_db):
+def used(broker, readers, transactional_db):
     """Queues, of which one is empty, one paused and one serves a worker; a paused client, a paused task, a row."""
     broker.register_queues(["empty", "paused"])
     broker.enqueue("default", [new_job(client="acme") for _ in range(3)])
     finished_job(broker, queue="served")
-    inspector.pause("paused")
-    inspector.limits.pause_client("default", "beta", "eve")
-    inspector.task_pauses.pause_task(TASK, "paused")
+    readers.pause("paused")
+    readers.limits.pause_client("default", "beta", "eve")
+    readers.task_pauses.pause_task(TASK, "paused")
     broker.sign_on(["served"], "web1-11")
     broker.heartbeat(["served"], {"web1-11": {"supervisor_name": "web1-10"}}, promote=False)
     Schedule(name="nightly", task=TASK, cron="0 5 * * *").save()

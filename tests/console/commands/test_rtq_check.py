@@ -49,10 +49,10 @@ def test_critical_incidents_are_2(redis, broker):
     assert f"--queues {QUEUE}" in out
 
 
-def test_warnings_are_1_and_say_since_when(broker, inspector):
+def test_warnings_are_1_and_say_since_when(broker, readers):
     broker.sign_on([QUEUE], "w1")
     broker.redis.execute_one(("SADD", broker.keys.queues, QUEUE))
-    inspector.pause(QUEUE)
+    readers.pause(QUEUE)
 
     code, out = check()
 
@@ -60,10 +60,10 @@ def test_warnings_are_1_and_say_since_when(broker, inspector):
     assert "warning queue_paused: Queue default is paused. [since " in out
 
 
-def test_json_has_all_that_is_known(broker, inspector):
+def test_json_has_all_that_is_known(broker, readers):
     broker.sign_on([QUEUE], "w1")
     broker.redis.execute_one(("SADD", broker.keys.queues, QUEUE))
-    inspector.pause(QUEUE)
+    readers.pause(QUEUE)
 
     code, out = check("--json")
 

@@ -37,10 +37,10 @@ def test_limits_are_set_and_shown(broker):
     ]
 
 
-def test_rates_are_set_and_shown(broker, inspector):
+def test_rates_are_set_and_shown(broker, readers):
     for _ in range(3):
         queued_job(broker, client="acme")
-    inspector.limits.set_default("default", rate=(1000, timedelta(hours=36)))
+    readers.limits.set_default("default", rate=(1000, timedelta(hours=36)))
 
     assert run("rtq_clients", "limit", "default", "--client", "acme", "--rate", "2/h", "--burst", "2").code == 0
     run("rtq_clients", "limit", "default", "--whole-queue", "--rate", "3/d")
@@ -86,7 +86,7 @@ def listed(*arguments):
     return [line.split()[0] for line in lines[3:]]
 
 
-def test_the_list_is_sorted_searched_and_limited(broker, inspector):
+def test_the_list_is_sorted_searched_and_limited(broker, readers):
     for client, number in (("bakery", 1), ("Baker", 3), ("florist", 2)):
         for _ in range(number):
             queued_job(broker, client=client)
@@ -125,12 +125,12 @@ def test_the_list_is_sorted_searched_and_limited(broker, inspector):
         (["list", "default", "--sort", "nonsense"], 1),
     ],
 )
-def test_wrong_usage_changes_nothing(broker, inspector, arguments, code):
+def test_wrong_usage_changes_nothing(broker, readers, arguments, code):
     queued_job(broker)
 
     assert run("rtq_clients", *arguments).code == code
 
-    assert inspector.limits.read("default").queue == {}
+    assert readers.limits.read("default").queue == {}
 
 
 @pytest.mark.parametrize("name", LIMIT_KINDS)
@@ -165,7 +165,7 @@ def test_a_client_is_paused_and_resumed(broker):
     assert run("rtq_clients", "list", "*").code == 1
 
 
-def test_what_was_paused_before_an_outage_is_told(broker, inspector, redis):
+def test_what_was_paused_before_an_outage_is_told(broker, readers, redis):
     broker.register_queues(["default", "low"])
     redis.answer_once(b"-LOADING Redis is loading the dataset in memory\r\n", around=b"low")
 
@@ -173,10 +173,10 @@ def test_what_was_paused_before_an_outage_is_told(broker, inspector, redis):
 
     assert ran.code == 1
     assert ran.out.startswith("Client 'acme' in queue default is paused.")
-    assert [inspector.limits.read(queue).clients.keys() for queue in ("default", "low")] == [{"acme"}, set()]
+    assert [readers.limits.read(queue).clients.keys() for queue in ("default", "low")] == [{"acme"}, set()]
 
 
-def test_the_jobs_of_clients_are_purged(broker, inspector):
+def test_the_jobs_of_clients_are_purged(broker, readers):
     for client in ("acme", "acme", "zeta", "other"):
         queued_job(broker, client=client)
 
@@ -185,10 +185,10 @@ def test_the_jobs_of_clients_are_purged(broker, inspector):
     assert found.code == 0
     assert "Purged 2 jobs of client 'acme' in queue default." in found.out
     assert "No job of client 'nobody' in queue default waits: nothing was deleted." in found.out
-    assert [one.client for one in inspector.clients.busiest("default")] == ["other"]
+    assert [one.client for one in readers.clients.busiest("default")] == ["other"]
 
 
-def test_clients_are_erased(broker, inspector):
+def test_clients_are_erased(broker, readers):
     for client in ("acme", "acme", "other"):
         queued_job(broker, client=client)
 
@@ -197,16 +197,16 @@ def test_clients_are_erased(broker, inspector):
     found = run("rtq_clients", "erase", "acme", "--no-input")
 
     assert (found.code, found.out) == (0, "Erased 2 jobs and workflows of client 'acme'.\n")
-    assert [one.client for one in inspector.clients.busiest("default")] == ["other"]
+    assert [one.client for one in readers.clients.busiest("default")] == ["other"]
     assert json.loads(run("rtq_clients", "erase", "other", "--no-input", "--json").out) == {"erased": {"other": 1}}
     assert run("rtq_clients", "erase", "", "--no-input").code == 64
 
 
 @pytest.mark.parametrize("action", ["pause", "resume", "purge"])
 @pytest.mark.parametrize("client", ["x" * 201, "a\nb", "\udcff"])
-def test_names_that_no_client_can_have_are_refused(broker, inspector, action, client):
+def test_names_that_no_client_can_have_are_refused(broker, readers, action, client):
     queued_job(broker)
 
     assert "is not the name of a client" in run("rtq_clients", action, "default", client).error
 
-    assert inspector.limits.read("default").clients == {}
+    assert readers.limits.read("default").clients == {}

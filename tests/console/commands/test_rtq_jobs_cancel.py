@@ -10,16 +10,16 @@ from tests.support.jobs import claimed_job, dead_job, finished_job, queued_job, 
 
 
 @pytest.mark.parametrize("seed", [queued_job, scheduled_job, retrying_job])
-def test_a_job_that_waits_is_cancelled(broker, inspector, seed):
+def test_a_job_that_waits_is_cancelled(broker, readers, seed):
     job = seed(broker)
 
     ran = run("rtq_jobs", "cancel", job.id, job.id)
 
     assert (ran.code, ran.out, ran.err) == (0, "1 job was cancelled.\n", "")
-    assert inspector.find(job.id).state is JobState.CANCELLED
+    assert readers.find(job.id).state is JobState.CANCELLED
 
 
-def test_what_cannot_be_cancelled_is_told_and_the_rest_is_done(broker, inspector):
+def test_what_cannot_be_cancelled_is_told_and_the_rest_is_done(broker, readers):
     dead, over, waiting = dead_job(broker), finished_job(broker), queued_job(broker, queue="other")
 
     ran = run("rtq_jobs", "cancel", dead.id, "unknown", over.id, waiting.id)
@@ -83,8 +83,8 @@ def jobs(broker):
     }
 
 
-def states(inspector, jobs):
-    return {name: str(inspector.find(job_id).state) for name, job_id in jobs.items()}
+def states(readers, jobs):
+    return {name: str(readers.find(job_id).state) for name, job_id in jobs.items()}
 
 
 @pytest.mark.parametrize(
@@ -102,17 +102,17 @@ def states(inspector, jobs):
         (["--task", "shop.ship", "--state", "queued"], ["acme queued"]),
     ],
 )
-def test_jobs_that_match_are_cancelled(jobs, inspector, options, taken):
-    before = states(inspector, jobs)
+def test_jobs_that_match_are_cancelled(jobs, readers, options, taken):
+    before = states(readers, jobs)
 
     ran = run("rtq_jobs", "cancel", *options, "--no-input")
 
     assert (ran.code, ran.out) == (0, f"{len(taken)} job{' was' if len(taken) == 1 else 's were'} cancelled.\n")
-    assert states(inspector, jobs) == {**before, **dict.fromkeys(taken, "cancelled")}
+    assert states(readers, jobs) == {**before, **dict.fromkeys(taken, "cancelled")}
 
 
-def test_cancelling_by_filter_asks_with_the_number(jobs, inspector, monkeypatch):
-    before = states(inspector, jobs)
+def test_cancelling_by_filter_asks_with_the_number(jobs, readers, monkeypatch):
+    before = states(readers, jobs)
     sit_at_terminal(monkeypatch, "no")
 
     ran = run("rtq_jobs", "cancel", "--client", "acme")
@@ -122,7 +122,7 @@ def test_cancelling_by_filter_asks_with_the_number(jobs, inspector, monkeypatch)
         "client:acme: Cancel 2 waiting jobs? They will never run, and their arguments are deleted. This cannot be "
         "undone. Type 'yes' to continue: "
     )
-    assert states(inspector, jobs) == before
+    assert states(readers, jobs) == before
 
 
 def test_a_filter_is_needed(jobs):
@@ -132,16 +132,16 @@ def test_a_filter_is_needed(jobs):
         assert run("rtq_jobs", action, "some-id", "--state", "scheduled").code == 64
 
 
-def test_delayed_jobs_are_queued_now(jobs, inspector):
+def test_delayed_jobs_are_queued_now(jobs, readers):
     ran = run("rtq_jobs", "run", jobs["acme scheduled"], jobs["other retrying"])
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == "2 jobs are queued now.\n"
-    found = states(inspector, jobs)
+    found = states(readers, jobs)
     assert (found["acme scheduled"], found["other retrying"]) == ("queued", "queued")
 
 
-def test_delayed_jobs_that_match_are_queued_now(jobs, inspector):
+def test_delayed_jobs_that_match_are_queued_now(jobs, readers):
     assert run("rtq_jobs", "run", "--client", "acme", "--json").json == {
         "jobs": {jobs["acme scheduled"]: "queued"},
         "failed": {},

@@ -15,8 +15,8 @@ from tests.support.jobs import QUEUE, held_job, queued_job, settle, unique_job
 OUTAGE = "Redis did not answer in time: "
 
 
-def dead_ids(inspector):
-    return {job.id for queue in inspector.queues.names() for job in inspector.job_list.each(queue, "dead")}
+def dead_ids(readers):
+    return {job.id for queue in readers.queues.names() for job in readers.job_list.each(queue, "dead")}
 
 
 def break_after(monkeypatch, steps, error):
@@ -37,14 +37,14 @@ def break_after(monkeypatch, steps, error):
 
 
 @pytest.mark.parametrize(("verb", "did"), [("requeue", "requeued"), ("discard", "discarded")])
-def test_letters_of_any_queue_are_taken_by_id(three, inspector, verb, did):
+def test_letters_of_any_queue_are_taken_by_id(three, readers, verb, did):
     ran = run("rtq_jobs", verb, three[0], three[1], three[0])
 
     assert (ran.code, ran.err, ran.out) == (0, "", f"2 dead letters were {did}.\n")
-    assert dead_ids(inspector) == {three[2]}
+    assert dead_ids(readers) == {three[2]}
 
 
-def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, inspector):
+def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, readers):
     job = held_job(broker)
     settle(broker, "bury", job)
     broker.enqueue(QUEUE, [unique_job()])
@@ -53,11 +53,11 @@ def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, inspector):
 
     assert (ran.code, ran.error) == (1, "1 of 1 id could not be requeued.")
     assert ran.err.startswith(f"Job {job.id} is still dead: ")
-    assert dead_ids(inspector) == {job.id}
+    assert dead_ids(readers) == {job.id}
 
 
 @pytest.mark.parametrize(("verb", "did"), [("requeue", "requeued"), ("discard", "discarded")])
-def test_ids_that_are_not_dead_are_told_and_the_rest_is_done(broker, three, inspector, verb, did):
+def test_ids_that_are_not_dead_are_told_and_the_rest_is_done(broker, three, readers, verb, did):
     alive = queued_job(broker).id
 
     ran = run("rtq_jobs", verb, alive, three[2], "unknown", "--json")
@@ -68,7 +68,7 @@ def test_ids_that_are_not_dead_are_told_and_the_rest_is_done(broker, three, insp
         "Job unknown was not found: its id is unknown, or its result has expired.",
     ]
     assert (ran.code, ran.error) == (1, f"2 of 3 ids could not be {did}.")
-    assert dead_ids(inspector) == set(three[:2])
+    assert dead_ids(readers) == set(three[:2])
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def test_ids_that_are_not_dead_are_told_and_the_rest_is_done(broker, three, insp
     ],
 )
 @pytest.mark.parametrize(("verb", "did"), [("requeue", "requeued"), ("discard", "discarded")])
-def test_a_sweep_takes_what_fits_and_nothing_else(three, inspector, verb, did, options, taken):
+def test_a_sweep_takes_what_fits_and_nothing_else(three, readers, verb, did, options, taken):
     silent = ["--no-input"] if verb == "discard" else []
 
     ran = run("rtq_jobs", verb, *options, *silent, "--json")
 
     assert ran.json[did] == len(taken)
     assert set(ran.json["ids"]) == {three[place] for place in taken}
-    assert dead_ids(inspector) == set(three) - set(ran.json["ids"])
+    assert dead_ids(readers) == set(three) - set(ran.json["ids"])
 
 
 @pytest.mark.parametrize("verb", ["requeue", "discard"])
@@ -105,21 +105,21 @@ def test_a_sweep_takes_what_fits_and_nothing_else(three, inspector, verb, did, o
         (["--all", "--limit", "0"], "is not a whole number from 1 to", 1),  # 64 in a shell: Django has argparse say so
     ],
 )
-def test_what_is_not_clear_is_refused(three, inspector, monkeypatch, verb, options, message, code):
+def test_what_is_not_clear_is_refused(three, readers, monkeypatch, verb, options, message, code):
     sit_at_terminal(monkeypatch, "yes")
 
     ran = run("rtq_jobs", verb, *options)
 
     assert (ran.code, ran.out) == (code, "")
     assert message in ran.error
-    assert dead_ids(inspector) == set(three)
+    assert dead_ids(readers) == set(three)
 
 
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [(BrokerUnavailable(OUTAGE), 1, OUTAGE), (KeyboardInterrupt(), 130, "Stopped.")],
 )
-def test_a_sweep_that_stops_says_what_was_done(broker, inspector, monkeypatch, error, code, message):
+def test_a_sweep_that_stops_says_what_was_done(broker, readers, monkeypatch, error, code, message):
     dead_letters(broker, 250)
     break_after(monkeypatch, 1, error)
 
@@ -127,7 +127,7 @@ def test_a_sweep_that_stops_says_what_was_done(broker, inspector, monkeypatch, e
 
     assert (ran.code, ran.json["discarded"], len(ran.json["ids"])) == (code, 100, 100)
     assert ran.error == (f"{message} 100 dead letters were discarded. Run this again for the rest.")
-    assert len(dead_ids(inspector)) == 150
+    assert len(dead_ids(readers)) == 150
 
 
 @pytest.mark.parametrize(("verbosity", "lines"), [(0, 0), (1, 1), (2, 4)])
@@ -138,7 +138,7 @@ def test_it_says_as_much_as_it_is_asked_to(three, verbosity, lines):
 # asking
 
 
-def test_discarding_by_filter_asks_with_the_exact_number(three, inspector, monkeypatch):
+def test_discarding_by_filter_asks_with_the_exact_number(three, readers, monkeypatch):
     sit_at_terminal(monkeypatch, "yes")
 
     ran = run("rtq_jobs", "discard", "--error", "ValueError")
@@ -147,24 +147,24 @@ def test_discarding_by_filter_asks_with_the_exact_number(three, inspector, monke
         "error:ValueError: Discard 2 dead letters? Their arguments and failures are deleted. This cannot be undone. "
         "Type 'yes' to continue: "
     )
-    assert dead_ids(inspector) == {three[0]}
+    assert dead_ids(readers) == {three[0]}
 
 
-def test_where_nobody_can_answer_discarding_by_filter_does_nothing(three, inspector):
+def test_where_nobody_can_answer_discarding_by_filter_does_nothing(three, readers):
     ran = run("rtq_jobs", "discard", "--all")
 
     assert (ran.code, "--no-input" in ran.error) == (1, True)
-    assert dead_ids(inspector) == set(three)
+    assert dead_ids(readers) == set(three)
 
 
-def test_what_dies_while_a_person_thinks_is_not_thrown_away(broker, three, inspector, monkeypatch):
+def test_what_dies_while_a_person_thinks_is_not_thrown_away(broker, three, readers, monkeypatch):
     sit_at_terminal(monkeypatch, "yes")
     late = []
     monkeypatch.setattr("builtins.input", lambda: late.append(dead_letter(broker)) or "yes")
 
     run("rtq_jobs", "discard", "--all")
 
-    assert dead_ids(inspector) == set(late)
+    assert dead_ids(readers) == set(late)
 
 
 # looking first, slowly, and back again
@@ -179,11 +179,11 @@ def test_what_dies_while_a_person_thinks_is_not_thrown_away(broker, three, inspe
         ("cancel", ["--all"], "Would cancel 0 jobs. Nothing was changed.\n"),
     ],
 )
-def test_a_dry_run_says_how_many_and_changes_nothing(three, inspector, verb, options, text):
+def test_a_dry_run_says_how_many_and_changes_nothing(three, readers, verb, options, text):
     ran = run("rtq_jobs", verb, *options, "--dry-run")
 
     assert (ran.code, ran.out) == (0, text)
-    assert dead_ids(inspector) == set(three)
+    assert dead_ids(readers) == set(three)
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_a_dry_run_says_how_many_and_changes_nothing(three, inspector, verb, opt
         ("queue:blk", "Did you mean 'bulk'?"),
     ],
 )
-def test_a_query_that_fits_no_dead_letter_is_refused(three, inspector, query, said):
+def test_a_query_that_fits_no_dead_letter_is_refused(three, readers, query, said):
     ran = run("rtq_jobs", "discard", "--query", query, "--no-input")
 
     assert ran.code > 0
     assert said in ran.error
-    assert dead_ids(inspector) == set(three)
+    assert dead_ids(readers) == set(three)

@@ -15,7 +15,7 @@ def rtq_settings(redis, proxy):
         yield
 
 
-def test_letters_are_requeued_in_another_queue(broker, inspector):
+def test_letters_are_requeued_in_another_queue(broker, readers):
     jobs = [dead_job(broker).id for _ in range(3)]
 
     ran = run("rtq_jobs", "requeue", jobs[0], "--to", "bulk")
@@ -25,20 +25,20 @@ def test_letters_are_requeued_in_another_queue(broker, inspector):
     )
     assert run("rtq_jobs", "requeue", "--all", "--to", "bulk").out == "2 dead letters were requeued in queue bulk.\n"
 
-    assert [(inspector.find(job_id).queue, inspector.find(job_id).state) for job_id in jobs] == [("bulk", "queued")] * 3
+    assert [(readers.find(job_id).queue, readers.find(job_id).state) for job_id in jobs] == [("bulk", "queued")] * 3
 
 
-def test_that_the_other_queue_is_paused_is_told(broker, inspector):
-    inspector.pause("bulk")
+def test_that_the_other_queue_is_paused_is_told(broker, readers):
+    readers.pause("bulk")
 
     assert "Queue bulk is paused" in run("rtq_jobs", "requeue", dead_job(broker).id, "--to", "bulk").err
 
 
-def test_a_queue_that_settings_do_not_name_is_refused(broker, inspector):
+def test_a_queue_that_settings_do_not_name_is_refused(broker, readers):
     job = dead_job(broker)
 
     ran = run("rtq_jobs", "requeue", job.id, "--to", "bulkk")
 
     assert (ran.code, ran.error) == (1, 'Queue bulkk is not one of the settings. Name it in RTQ["QUEUES"].')
-    assert inspector.find(job.id).state == "dead"
+    assert readers.find(job.id).state == "dead"
     assert run("rtq_jobs", "requeue", "--all", "--to", "").code == 64

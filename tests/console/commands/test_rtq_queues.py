@@ -29,10 +29,10 @@ def _declared(monkeypatch):
         monkeypatch.setattr(f"django_rtq.console.{user}.declared_queues", lambda place: ["calls", "default"])
 
 
-def test_declared_and_used_queues_are_listed(broker, inspector):
+def test_declared_and_used_queues_are_listed(broker, readers):
     claimed_job(broker)
     queued_job(broker, queue="typo")
-    inspector.pause("typo", by="eve")
+    readers.pause("typo", by="eve")
 
     heading, *rows = run("rtq_queues", "list", "--no-color").out.splitlines()
 
@@ -59,7 +59,7 @@ def test_for_programs_the_list_is_json(broker):
     assert (default["name"], default["queued"]) == ("default", 1)
 
 
-def test_an_empty_queue_is_forgotten(broker, inspector):
+def test_an_empty_queue_is_forgotten(broker, readers):
     broker.register_queues(["typo", "default"])
 
     ran = run("rtq_queues", "forget", "typo", "default")
@@ -69,24 +69,24 @@ def test_an_empty_queue_is_forgotten(broker, inspector):
         "Queue default was forgotten. It is declared, so it comes back when it is used.",
     ]
     assert (ran.code, ran.err) == (0, "")
-    assert inspector.queues.names() == []
+    assert readers.queues.names() == []
 
 
 @pytest.mark.parametrize(
     ("seed", "why"),
     [
-        (lambda broker, inspector: queued_job(broker, queue="typo"), "it has jobs or dead letters."),
-        (lambda broker, inspector: dead_job(broker, queue="typo"), "it has jobs or dead letters."),
+        (lambda broker, readers: queued_job(broker, queue="typo"), "it has jobs or dead letters."),
+        (lambda broker, readers: dead_job(broker, queue="typo"), "it has jobs or dead letters."),
         (
-            lambda broker, inspector: broker.sign_on(["typo"], "w1"),
+            lambda broker, readers: broker.sign_on(["typo"], "w1"),
             "a worker serves it.",
         ),
-        (lambda broker, inspector: inspector.pause("typo"), "it is paused. Resume it first."),
+        (lambda broker, readers: readers.pause("typo"), "it is paused. Resume it first."),
     ],
 )
-def test_a_queue_in_use_stays_and_the_others_go(broker, inspector, seed, why):
+def test_a_queue_in_use_stays_and_the_others_go(broker, readers, seed, why):
     broker.register_queues(["typo", "other"])
-    seed(broker, inspector)
+    seed(broker, readers)
 
     ran = run("rtq_queues", "forget", "typo", "other")
 
@@ -96,7 +96,7 @@ def test_a_queue_in_use_stays_and_the_others_go(broker, inspector, seed, why):
         "1 of 2 queues could not be forgotten.",
     )
     assert ran.err.startswith(f"Queue typo stays: {why}")
-    assert inspector.queues.names() == ["typo"]
+    assert readers.queues.names() == ["typo"]
 
 
 def test_outcomes_are_deleted_only_when_that_is_said(broker, redis):
@@ -112,25 +112,25 @@ def test_outcomes_are_deleted_only_when_that_is_said(broker, redis):
 
 
 @pytest.mark.parametrize("action", [["pause"], ["resume"], ["forget"], ["purge", "--no-input"]], ids=" ".join)
-def test_an_unknown_queue_is_told_and_nothing_is_changed(broker, inspector, action):
+def test_an_unknown_queue_is_told_and_nothing_is_changed(broker, readers, action):
     broker.register_queues(["high"])
-    inspector.pause("high")
+    readers.pause("high")
     others = [] if action[0] == "purge" else ["high"]
 
     ran = run("rtq_queues", *action, *others, "hihg")
 
     assert (ran.code, ran.error) == (1, f"No queue 'hihg' {UNKNOWN} 'high'?")
-    assert inspector.queues.get("high").paused
+    assert readers.queues.get("high").paused
 
 
 # -- pause and resume
 
 
-def test_queues_are_paused_and_resumed(broker, inspector):
+def test_queues_are_paused_and_resumed(broker, readers):
     broker.register_queues(["high", "low", "default"])
 
     paused = run("rtq_queues", "pause", "high", "low", "high")
-    names = [queue.name for queue in inspector.queues.details() if queue.paused]
+    names = [queue.name for queue in readers.queues.details() if queue.paused]
     again = run("rtq_queues", "pause", "high")
     resumed = run("rtq_queues", "resume", "high", "default")
 
@@ -141,7 +141,7 @@ def test_queues_are_paused_and_resumed(broker, inspector):
     ]
     assert (again.code, again.out) == (0, "Queue high was already paused.\n")
     assert resumed.out.splitlines() == ["Queue high was resumed.", "Queue default is not paused."]
-    assert [queue.name for queue in inspector.queues.details() if queue.paused] == ["low"]
+    assert [queue.name for queue in readers.queues.details() if queue.paused] == ["low"]
 
 
 def test_it_can_be_silent_or_print_json(broker):
@@ -165,25 +165,25 @@ def full(broker):
     queued_job(broker)
 
 
-def numbers(inspector):
-    (queue,) = inspector.queues.details([QUEUE])
+def numbers(readers):
+    (queue,) = readers.queues.details([QUEUE])
     return queue.queued + queue.scheduled + queue.retrying, queue.running, queue.dead
 
 
-def test_the_name_of_the_queue_is_the_answer(full, inspector, monkeypatch):
+def test_the_name_of_the_queue_is_the_answer(full, readers, monkeypatch):
     sit_at_terminal(monkeypatch, QUEUE)
 
     ran = run("rtq_queues", "purge", QUEUE)
 
     assert (ran.code, ran.out, ran.err) == (0, "Purged 3 jobs from queue default.\n", QUESTION + " ")
-    assert numbers(inspector) == (0, 1, 1)
+    assert numbers(readers) == (0, 1, 1)
 
 
 @pytest.mark.parametrize("answer", ["", "yes", "Default", EOFError(), KeyboardInterrupt()])
-def test_any_other_answer_changes_nothing(full, inspector, monkeypatch, answer):
+def test_any_other_answer_changes_nothing(full, readers, monkeypatch, answer):
     sit_at_terminal(monkeypatch, answer)
 
     ran = run("rtq_queues", "purge", QUEUE)
 
     assert (ran.code, ran.error, ran.out) == (1, "Not confirmed: nothing was changed.", "")
-    assert numbers(inspector) == (3, 1, 1)
+    assert numbers(readers) == (3, 1, 1)

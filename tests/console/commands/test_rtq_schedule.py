@@ -99,14 +99,14 @@ def test_no_schedules_at_all(broker, monkeypatch):
     assert run("rtq_schedule", "list", "--json").json == []
 
 
-def test_run_enqueues_the_job_now_and_prints_its_id(broker, inspector):
+def test_run_enqueues_the_job_now_and_prints_its_id(broker, readers):
     ran = run("rtq_schedule", "run", "daily")
 
     job = take(broker)
     assert ran.out == f"{job.id}\n"
     assert (job.task, job.args) == (TASK, [7])
     assert broker.schedules.states([QUEUE])[1][QUEUE] == {}  # its slots are another matter
-    assert inspector.find(job.id).queue == QUEUE
+    assert readers.find(job.id).queue == QUEUE
 
 
 @pytest.mark.parametrize(

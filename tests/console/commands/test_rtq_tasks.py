@@ -54,7 +54,7 @@ def test_json(broker):
     assert [pause["task"] for pause in queue["paused_tasks"]] == [TASK]
 
 
-def test_a_typo_pauses_nothing(broker, inspector):
+def test_a_typo_pauses_nothing(broker, readers):
     broker.register_queues(["default"])
 
     wrong = run("rtq_tasks", "pause", "default", TASK, f"{TASK}d")
@@ -63,7 +63,7 @@ def test_a_typo_pauses_nothing(broker, inspector):
     assert wrong.code == unknown.code == 1
     assert f"Did you mean {TASK}?" in wrong.error
     assert "Did you mean 'default'?" in unknown.error
-    assert inspector.queues.get("default").paused_tasks == ()
+    assert readers.queues.get("default").paused_tasks == ()
 
 
 @pytest.mark.parametrize("action", ["pause", "resume"])
@@ -73,10 +73,10 @@ def test_names_that_are_not_utf8_are_refused(broker, action):
     assert "is not valid UTF-8" in run("rtq_tasks", action, "default", "\udcff").error
 
 
-def test_one_of_the_queues_has_too_many(broker, inspector):
+def test_one_of_the_queues_has_too_many(broker, readers):
     broker.register_queues(["default", "mail"])
     for number in range(100):
-        inspector.task_pauses.pause_task(f"task{number}", "default")
+        readers.task_pauses.pause_task(f"task{number}", "default")
 
     result = run("rtq_tasks", "pause", "*", TASK)
     again = run("rtq_tasks", "pause", "*", TASK)

@@ -33,8 +33,8 @@ BODY = f'{{"task":"{TASK}"}}'
 class Project:
     """A healthy project: one worker serves the only queue, and a scheduler looks for due jobs."""
 
-    def __init__(self, redis, broker, inspector):
-        self.redis, self.broker, self.inspector, self.keys = redis, broker, inspector, broker.keys.of(QUEUE)
+    def __init__(self, redis, broker, readers):
+        self.redis, self.broker, self.readers, self.keys = redis, broker, readers, broker.keys.of(QUEUE)
         broker.register_queues([QUEUE])
         self.start(WORKER)
         redis.hset(self.keys.clock, "promoted", self.now_ms())
@@ -78,11 +78,11 @@ def all_workers_are_quiet(project):
 
 def a_client_is_paused(project):
     project.wait("north", 900)
-    project.inspector.limits.pause_client(QUEUE, "north", "ada")
+    project.readers.limits.pause_client(QUEUE, "north", "ada")
 
 
 def a_client_is_at_its_limit(project):
-    project.inspector.limits.set_default(QUEUE, max_running=1)
+    project.readers.limits.set_default(QUEUE, max_running=1)
     for _ in range(3):
         queued_job(project.broker, client="north")
     claim(project.broker, 5, worker=WORKER)
@@ -92,22 +92,22 @@ def a_client_is_at_its_limit(project):
 def no_client_may_run_a_job(project):
     for client in ("north", "south"):
         project.wait(client, 10)
-    project.inspector.limits.set_default(QUEUE, max_running=0)
+    project.readers.limits.set_default(QUEUE, max_running=0)
 
 
 def one_client_may_run_no_job(project):
     for client in ("north", "south"):
         project.wait(client, 10)
-    project.inspector.limits.set_client(QUEUE, "north", max_running=0)
+    project.readers.limits.set_client(QUEUE, "north", max_running=0)
 
 
 def the_queue_may_run_no_job(project):
     project.wait("north", 900)
-    project.inspector.limits.set_queue(QUEUE, max_running=0)
+    project.readers.limits.set_queue(QUEUE, max_running=0)
 
 
 def a_limit_of_0_stops_nobody(project):
-    project.inspector.limits.set_client(QUEUE, "north", max_running=0)
+    project.readers.limits.set_client(QUEUE, "north", max_running=0)
     project.wait("south", 10)
 
 
@@ -117,11 +117,11 @@ def jobs_wait_long(project):
 
 def a_queue_is_paused(project):
     project.wait("south", 900)
-    project.inspector.pause(QUEUE)
+    project.readers.pause(QUEUE)
 
 
 def a_task_is_paused(project):
-    project.inspector.task_pauses.pause_task(TASK, by="ada")
+    project.readers.task_pauses.pause_task(TASK, by="ada")
 
 
 def a_queue_is_not_served(project):
@@ -210,12 +210,12 @@ STATES = [
 
 
 @pytest.fixture
-def project(redis, broker, inspector, monkeypatch):
+def project(redis, broker, readers, monkeypatch):
     monkeypatch.setattr("django_rtq.console.incidents.workers.declared_queues", lambda place: [QUEUE])
     monkeypatch.setattr(health._answer, "_until", 0.0)
     options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile"]}}
     with override_settings(RTQ=options):
-        yield Project(redis, broker, inspector)
+        yield Project(redis, broker, readers)
         get_broker().close()
 
 

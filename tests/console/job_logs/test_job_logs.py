@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from django_rtq.console.job_logs import MAX_WAITING, JobLogs, collect_logs
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.context import CurrentRun, current_run
 from django_rtq.core.worker.outcome import Buried, Retried
@@ -40,7 +40,7 @@ def say(run, *texts, logs, level=logging.INFO, name="shop"):
 
 
 def texts(run):
-    return [line.text for line in get_inspector().find_with_position(run.id, QUEUE)[0].log]
+    return [line.text for line in readers_of().find_with_position(run.id, QUEUE)[0].log]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -122,7 +122,7 @@ def test_lines_of_a_dead_letter_that_was_requeued_go_with_its_success(redis, bro
     session.add(run, Buried(ValueError("x")))
     session.settle()
     monkeypatch.setattr("django_rtq.console.job_logs._ENQUEUED_MS", -1)  # nobody waits a second here
-    get_inspector().requeue(QUEUE, [run.id])
+    readers_of().requeue(QUEUE, [run.id])
     (again,) = claim(session)
     session.add(again, DONE)
     session.settle()

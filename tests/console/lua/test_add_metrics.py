@@ -74,13 +74,13 @@ def run_by(broker, monkeypatch):
     return count_runs
 
 
-def test_runs_are_counted_by_the_version_of_the_project(redis, broker, inspector, run_by):
+def test_runs_are_counted_by_the_version_of_the_project(redis, broker, readers, run_by):
     broker.register_queues([QUEUE])
     for version, failed in (("v43", 5), ("v44", 10)):
         run_by(version, 100 - failed, failed)
     run_by("v44", 40, 0, task="pay")
 
-    ship, of_queue = inspector.tasks.get("ship").versions, inspector.queue_page(QUEUE, "queued").versions
+    ship, of_queue = readers.tasks.get("ship").versions, readers.queue_page(QUEUE, "queued").versions
 
     numbers = {each.version: (each.metrics.done, each.metrics.failed, each.metrics.runs) for each in ship}
     assert numbers == {"v44": (90, 10, {12: 90}), "v43": (95, 5, {12: 95})}
@@ -91,13 +91,13 @@ def test_runs_are_counted_by_the_version_of_the_project(redis, broker, inspector
     assert {6 * 86_400 < redis.ttl(key) <= 7 * 86_400 for key in redis.keys("*:vv4?")} == {True}
 
 
-def test_only_the_newest_versions_are_kept(redis, broker, inspector, run_by):
+def test_only_the_newest_versions_are_kept(redis, broker, readers, run_by):
     broker.register_queues([QUEUE])
     for number in range(7):
         run_by(f"v{number}", 1, 1)
         redis.zadd(broker.keys.of(QUEUE).run_versions, {f"v{number}": number})
 
-    assert [each.version for each in inspector.tasks.get("ship").versions] == ["v6", "v5", "v4", "v3", "v2"]
+    assert [each.version for each in readers.tasks.get("ship").versions] == ["v6", "v5", "v4", "v3", "v2"]
     assert len(redis.keys("*:vv?")) == 10
 
 

@@ -30,25 +30,25 @@ def append(broker, job, *texts, part="a-1", over_ms="", most=100, worker=WORKER)
     broker.redis.execute_each([SCRIPTS["append_log"].call(broker.keys.of(QUEUE), arguments, worker=worker)])
 
 
-def texts(inspector, job):
-    return [line.text for line in inspector.find_with_position(job.id)[0].log]
+def texts(readers, job):
+    return [line.text for line in readers.find_with_position(job.id)[0].log]
 
 
 def log_key(broker, job):
     return broker.keys.of(QUEUE).log_of(job.id)
 
 
-def test_lines_are_kept_in_their_order_for_as_long_as_a_dead_letter(redis, broker, inspector):
+def test_lines_are_kept_in_their_order_for_as_long_as_a_dead_letter(redis, broker, readers):
     job = claimed_job(broker, "a")
     before = snapshot(redis)
 
     append(broker, job, "one", "two")
     append(broker, job, "three", part="a-2")
 
-    assert texts(inspector, job) == ["one", "two", "three"]
+    assert texts(readers, job) == ["one", "two", "three"]
     assert set(changes(before, snapshot(redis))) == {f"log:{job.id}"}
     assert LIVE_MS - 60_000 < redis.pttl(log_key(broker, job)) <= LIVE_MS
-    line = inspector.find_with_position(job.id)[0].log[0]
+    line = readers.find_with_position(job.id)[0].log[0]
     assert (line.attempt, line.level, line.logger, line.at.year) == (1, "INFO", "shop", 2027)
 
 
@@ -65,63 +65,63 @@ def test_after_the_end_they_are_kept_as_long_as_the_outcome(redis, broker):
     assert LIVE_MS - 60_000 < redis.pttl(broker.keys.of(QUEUE).logged) <= LIVE_MS
 
 
-def test_two_hundred_lines_are_kept(redis, broker, inspector):
+def test_two_hundred_lines_are_kept(redis, broker, readers):
     job = claimed_job(broker, "a")
     append(broker, job, *map(str, range(150)))
     append(broker, job, *map(str, range(150, 260)), part="a-2")
 
-    assert texts(inspector, job) == [str(n) for n in range(60, 260)]
+    assert texts(readers, job) == [str(n) for n in range(60, 260)]
 
 
-def test_a_hundred_kilobytes_are_kept(redis, broker, inspector):
+def test_a_hundred_kilobytes_are_kept(redis, broker, readers):
     job = claimed_job(broker, "a")
     append(broker, job, *("x" * 900 for _ in range(150)), "last")
 
     stored = redis.lrange(log_key(broker, job), 0, -1)
     assert 98_000 < sum(map(len, stored)) <= 100_000
-    assert texts(inspector, job)[-1] == "last"
+    assert texts(readers, job)[-1] == "last"
 
 
-def test_a_full_server_keeps_no_lines_and_settles_all_the_same(redis, broker, inspector):
+def test_a_full_server_keeps_no_lines_and_settles_all_the_same(redis, broker, readers):
     job = claimed_job(broker, "a")
     with redis.full_memory():
         append(broker, job, "one")
         settle(broker, "ack", job)
 
-    assert texts(inspector, job) == []
-    assert inspector.find(job.id).state == "succeeded"
+    assert texts(readers, job) == []
+    assert readers.find(job.id).state == "succeeded"
 
 
-def test_they_go_with_a_job_that_is_requeued_elsewhere(redis, broker, inspector):
+def test_they_go_with_a_job_that_is_requeued_elsewhere(redis, broker, readers):
     job, silent = claimed_jobs(broker, new_job("a"), new_job("b"))
     append(broker, job, "one")
     settle(broker, "bury", job, silent)
 
     requeue_elsewhere(broker, [job, silent], "bulk")
 
-    assert texts(inspector, job) == ["one"]
+    assert texts(readers, job) == ["one"]
     assert not redis.exists(log_key(broker, job))
     assert LIVE_MS - 60_000 < redis.pttl(broker.keys.of("bulk").log_of(job.id)) <= LIVE_MS
 
 
-def test_they_go_with_a_job_that_is_purged(redis, broker, inspector):
+def test_they_go_with_a_job_that_is_purged(redis, broker, readers):
     job = claimed_job(broker, "a")
     append(broker, job, "one")
     settle(broker, "retry", job)
 
-    inspector.purge(QUEUE)
+    readers.purge(QUEUE)
 
     assert not redis.exists(log_key(broker, job))
 
 
-def test_what_cannot_be_read_is_no_line(redis, broker, inspector):
+def test_what_cannot_be_read_is_no_line(redis, broker, readers):
     job = dead_job(broker, "a")
     redis.rpush(log_key(broker, job), "", "x", "a-1 []", "a-1 {}", "a-1 [1,2,3]", 'a-1 ["x",1,"","",""]', "\xff")
 
-    assert texts(inspector, job) == []
+    assert texts(readers, job) == []
 
 
-def test_one_call_takes_the_lines_of_many_jobs(redis, broker, inspector):
+def test_one_call_takes_the_lines_of_many_jobs(redis, broker, readers):
     jobs = claimed_jobs(broker, *map(new_job, "abc"))
     parts = [
         [job.id, f"a-{number}", KEEP_MS if number else "", 2, *lines_of("one", job.id)]
@@ -132,7 +132,7 @@ def test_one_call_takes_the_lines_of_many_jobs(redis, broker, inspector):
     broker.settle(WORKER, QUEUE, Settlement(logs=parts))
     broker.settle(WORKER, QUEUE, Settlement(logs=parts))
 
-    assert [texts(inspector, job) for job in jobs] == [["one", job.id] for job in jobs]
+    assert [texts(readers, job) for job in jobs] == [["one", job.id] for job in jobs]
     assert redis.lrange(broker.keys.of(QUEUE).logged, 0, -1) == [job.id.encode() for job in jobs[1:]]
 
 

@@ -11,7 +11,7 @@ from django_rtq.limits.limits import Limit
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, retrying_job, scheduled_job
 
 
-def test_its_jobs_are_counted(broker, inspector):
+def test_its_jobs_are_counted(broker, readers):
     retrying_job(broker, client="x")
     queued_job(broker, client="x")
     queued_job(broker, client="x", priority=5)
@@ -19,7 +19,7 @@ def test_its_jobs_are_counted(broker, inspector):
     scheduled_job(broker, client="x")
     queued_job(broker, client="x", queue="low")
 
-    low, default = sorted(inspector.clients.get("x"), key=lambda one: one.queue, reverse=True)
+    low, default = sorted(readers.clients.get("x"), key=lambda one: one.queue, reverse=True)
 
     assert (default.queue, default.queued, default.scheduled, default.running) == (QUEUE, 2, 2, None)
     assert 0 <= default.oldest_seconds < 60
@@ -27,42 +27,42 @@ def test_its_jobs_are_counted(broker, inspector):
     assert (default.in_force, default.pause, default.is_blocked, default.holds) == ({}, None, False, NO_HOLDS)
 
 
-def test_its_limits_are_told_with_their_source(broker, inspector):
-    inspector.limits.set_default(QUEUE, max_running=1)
+def test_its_limits_are_told_with_their_source(broker, readers):
+    readers.limits.set_default(QUEUE, max_running=1)
     broker.limits.change(QUEUE, {"settings:client:x": "max_running=3"})
-    inspector.limits.pause_client(QUEUE, "x", "me")
+    readers.limits.pause_client(QUEUE, "x", "me")
 
-    (found,) = inspector.clients.get("x", [QUEUE])
-    (other,) = inspector.clients.get("y", [QUEUE])
+    (found,) = readers.clients.get("x", [QUEUE])
+    (other,) = readers.clients.get("y", [QUEUE])
 
     assert found.own == found.in_force == {"max_running": Limit(value=3, is_from_settings=True)}
     assert found.default == other.in_force == {"max_running": Limit(value=1, is_from_settings=False)}
     assert (found.pause.by, other.pause) == ("me", None)
 
 
-def test_a_client_at_its_limit_is_told(broker, inspector):
-    inspector.limits.set_client(QUEUE, "x", max_running=1)
+def test_a_client_at_its_limit_is_told(broker, readers):
+    readers.limits.set_client(QUEUE, "x", max_running=1)
     claimed_job(broker, client="x")
     queued_job(broker, client="x", priority=5)
     claim(broker)
 
-    (found,) = inspector.clients.get("x", [QUEUE])
+    (found,) = readers.clients.get("x", [QUEUE])
 
     assert (found.running, found.queued, found.is_blocked, found.holds) == (1, 1, True, Holds(at_limit=1))
 
 
-def test_its_rate_and_the_queue_say_when_it_may_start_a_job(broker, inspector):
-    inspector.limits.set_client(QUEUE, "x", rate="1/h")
+def test_its_rate_and_the_queue_say_when_it_may_start_a_job(broker, readers):
+    readers.limits.set_client(QUEUE, "x", rate="1/h")
     claimed_job(broker, client="x")
     queued_job(broker, client="x")
 
-    (found,) = inspector.clients.get("x", [QUEUE])
+    (found,) = readers.clients.get("x", [QUEUE])
 
     assert 3500 < found.holds.starts_in_seconds <= 3600
     assert found.reason == "next start in 60 min"
-    inspector.pause(QUEUE)
-    inspector.limits.pause_client(QUEUE, "x", "eve")
-    (found,) = inspector.clients.get("x", [QUEUE])
+    readers.pause(QUEUE)
+    readers.limits.pause_client(QUEUE, "x", "eve")
+    (found,) = readers.clients.get("x", [QUEUE])
     assert re.fullmatch(r"paused by eve, [^;]+ ago; the queue: paused [^;]+ ago", found.reason)
 
 
@@ -75,12 +75,12 @@ def count_runs(redis, broker, back, queue=QUEUE, **clients):
     redis.zadd(keys.client_time + name, {one: each[1] * 1e6 for one, each in clients.items()})
 
 
-def test_its_parts_of_recent_runs_stand_beside_its_fair_share(redis, broker, inspector):
+def test_its_parts_of_recent_runs_stand_beside_its_fair_share(redis, broker, readers):
     queued_job(broker, client="waits")
     count_runs(redis, broker, 0, x=(30, 1), y=(10, 3))
-    inspector.limits.set_client(QUEUE, "x", weight=3)
+    readers.limits.set_client(QUEUE, "x", weight=3)
 
-    shares = {each.client: each.shares for each in inspector.clients.in_queue(QUEUE, ["x", "y", "waits", "z"])[1]}
+    shares = {each.client: each.shares for each in readers.clients.in_queue(QUEUE, ["x", "y", "waits", "z"])[1]}
 
     assert shares["x"] == Shares(starts=0.75, time=0.25, fair=0.6)
     assert shares["y"] == Shares(starts=0.25, time=0.75, fair=0.2)
@@ -88,12 +88,12 @@ def test_its_parts_of_recent_runs_stand_beside_its_fair_share(redis, broker, ins
     assert shares["z"] == Shares(starts=0, time=0, fair=None)
 
 
-def test_of_the_ten_minutes_before_a_part_counts(redis, broker, inspector):
+def test_of_the_ten_minutes_before_a_part_counts(redis, broker, readers):
     queued_job(broker, client="waits")
     count_runs(redis, broker, 1, x=(600, 60), y=(600, 60))
     count_runs(redis, broker, 2, z=(600, 60))
 
-    state, (found, other) = inspector.clients.in_queue(QUEUE, ["x", "z"])
+    state, (found, other) = readers.clients.in_queue(QUEUE, ["x", "z"])
 
     assert 0 <= state.runs <= 1200
     assert state.busy_seconds == pytest.approx(state.runs / 10, abs=0.2)
@@ -103,76 +103,76 @@ def test_of_the_ten_minutes_before_a_part_counts(redis, broker, inspector):
 
 
 @pytest.mark.parametrize("back", [0, 1])
-def test_of_very_many_clients_some_stand_for_all(redis, broker, inspector, back):
+def test_of_very_many_clients_some_stand_for_all(redis, broker, readers, back):
     queued_job(broker, client="x")
     count_runs(redis, broker, 0, x=(1, 1))
     count_runs(redis, broker, back, x=(1, 1), **{f"client{number}": (1, 1) for number in range(1999)})
-    inspector.limits.set_default(QUEUE, weight=2)
+    readers.limits.set_default(QUEUE, weight=2)
 
-    (found,) = inspector.clients.get("x", [QUEUE])
+    (found,) = readers.clients.get("x", [QUEUE])
 
     assert found.shares.fair > 1 / 2010
     assert back == 1 or found.shares.fair == pytest.approx(1 / 2000, rel=0.02)
 
 
-def test_where_nothing_ran_there_are_no_parts(broker, inspector):
-    state, found = inspector.clients.in_queue("never", ["x"])
+def test_where_nothing_ran_there_are_no_parts(broker, readers):
+    state, found = readers.clients.in_queue("never", ["x"])
 
     assert (state.runs, state.busy_seconds, state.running) == (0, 0, 0)
     assert found[0].shares == Shares()
-    assert inspector.clients.in_queue("never", [])[1] == []
+    assert readers.clients.in_queue("never", [])[1] == []
 
 
-def test_many_clients_are_read_in_parts(broker, inspector):
+def test_many_clients_are_read_in_parts(broker, readers):
     names = [f"client{number}" for number in range(1001)]
     queued_job(broker, client=names[-1])
 
-    _, found = inspector.clients.in_queue(QUEUE, names)
+    _, found = readers.clients.in_queue(QUEUE, names)
 
     assert [each.client for each in found] == names
     assert [each.queued for each in found[-2:]] == [0, 1]
 
 
-def test_nothing_is_written_where_many_clients_have_limits(redis, broker, inspector):
+def test_nothing_is_written_where_many_clients_have_limits(redis, broker, readers):
     limits = broker.keys.of(QUEUE).limits
     for number in range(5):
         queued_job(broker, client=f"c{number}")
     redis.hset(limits, mapping={f"client:c{number}": "max_running=1" for number in range(40)})  # as Redis loads it
     before = redis.object("encoding", limits)
 
-    _, found = inspector.clients.in_queue(QUEUE, [f"c{number}" for number in range(5)])
+    _, found = readers.clients.in_queue(QUEUE, [f"c{number}" for number in range(5)])
 
     assert {one.in_force["max_running"].value for one in found} == {1}
     assert redis.object("encoding", limits) == before
 
 
-def test_of_a_queue_those_are_chosen_with_most_jobs_and_then_those_that_ran_longest(redis, broker, inspector):
+def test_of_a_queue_those_are_chosen_with_most_jobs_and_then_those_that_ran_longest(redis, broker, readers):
     for client in "xyyyz":
         queued_job(broker, client=client)
     queued_job(broker, client="x", priority=5)
     count_runs(redis, broker, 0, x=(10, 1), a=(30, 3))
 
-    found = inspector.clients.busiest(QUEUE)
+    found = readers.clients.busiest(QUEUE)
 
     assert [(one.client, one.queued, one.shares.starts) for one in found] == [
         *(("y", 3, 0), ("x", 2, 0.25), ("z", 1, 0), ("a", 0, 0.75))
     ]
-    assert [one.client for one in inspector.clients.busiest(QUEUE, 1)] == ["y"]
-    assert inspector.clients.busiest("never") == []
+    assert [one.client for one in readers.clients.busiest(QUEUE, 1)] == ["y"]
+    assert readers.clients.busiest("never") == []
 
 
-def test_of_very_many_lanes_those_are_searched_that_wait_longest(redis, broker, inspector, monkeypatch):
+def test_of_very_many_lanes_those_are_searched_that_wait_longest(redis, broker, readers, monkeypatch):
     monkeypatch.setattr(clients, "MAX_LANES", 2)
     for client in "xyz":
         queued_job(broker, client=client)
         redis.zadd(broker.keys.of(QUEUE).lanes, {f"0:{client}": 1000 * (ord(client) - ord("x"))})
 
-    assert sorted(one.client for one in inspector.clients.busiest(QUEUE)) == ["x", "y"]
+    assert sorted(one.client for one in readers.clients.busiest(QUEUE)) == ["x", "y"]
 
 
-def test_a_client_may_be_called_anything(redis, broker, inspector):
+def test_a_client_may_be_called_anything(redis, broker, readers):
     names = ["", "a:b c", "ü", "\x1b[2J"]
     for client in names:
         queued_job(broker, client=client)
 
-    assert sorted(one.client for one in inspector.clients.busiest(QUEUE)) == sorted(names)
+    assert sorted(one.client for one in readers.clients.busiest(QUEUE)) == sorted(names)

@@ -15,13 +15,13 @@ def body(task):
     return json.dumps({"task": task}, separators=(",", ":"))
 
 
-def numbers(inspector, task="ship"):
+def numbers(readers, task="ship"):
     """By queue the jobs in each state, and the states with more."""
-    found = inspector.tasks.get(task).queues
+    found = readers.tasks.get(task).queues
     return {each.queue.name: ([getattr(each, state) for state in STATES], set(each.cut)) for each in found}
 
 
-def test_jobs_are_counted_by_queue_and_state(redis, broker, inspector):
+def test_jobs_are_counted_by_queue_and_state(redis, broker, readers):
     for task, n in (("ship", 2), ("mail", 3)):
         for _ in range(n):
             bury(broker, task)
@@ -33,33 +33,33 @@ def test_jobs_are_counted_by_queue_and_state(redis, broker, inspector):
         queued_job(broker, body=body(task), client="y", priority=5)
     queued_job(broker, body="{}")
 
-    assert numbers(inspector) == {"busy": ([0, 0, 0, 1, 0], set()), QUEUE: ([4, 2, 2, 0, 2], set())}
-    assert numbers(inspector, "mail")[QUEUE][0] == [2, 3, 3, 0, 3]
-    assert inspector.tasks.get("ship").is_known
-    assert not inspector.tasks.get("nosuch").is_known
+    assert numbers(readers) == {"busy": ([0, 0, 0, 1, 0], set()), QUEUE: ([4, 2, 2, 0, 2], set())}
+    assert numbers(readers, "mail")[QUEUE][0] == [2, 3, 3, 0, 3]
+    assert readers.tasks.get("ship").is_known
+    assert not readers.tasks.get("nosuch").is_known
 
 
-def test_jobs_whose_task_name_is_escaped_are_not_counted(redis, broker, inspector):
+def test_jobs_whose_task_name_is_escaped_are_not_counted(redis, broker, readers):
     escaped = '{"task":"sh\\u0069p"}'
     for make in (retrying_job, scheduled_job, queued_job):
         make(broker, body=escaped)
         make(broker, body=body("ship"))
 
-    assert numbers(inspector)[QUEUE][0] == [1, 1, 1, 0, 0]
+    assert numbers(readers)[QUEUE][0] == [1, 1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("task", ['ship","args":[1,"', "sh\\u0069p", "shi", "ship ", ""])
-def test_jobs_of_tasks_with_other_names_are_not_counted(redis, broker, inspector, task):
+def test_jobs_of_tasks_with_other_names_are_not_counted(redis, broker, readers, task):
     queued_job(broker, body='{"task":"ship","args":[1,"x"]}')
     queued_job(broker, body='{"task":"sh\\u0069p"}')
     queued_job(broker, body='{"args":["\\n{\\"task\\":\\"ship\\""],"task":"mail"}')
 
-    assert numbers(inspector, task)[QUEUE][0] == [0, 0, 0, 0, 0]
-    assert numbers(inspector)[QUEUE][0] == [1, 0, 0, 0, 0]
+    assert numbers(readers, task)[QUEUE][0] == [0, 0, 0, 0, 0]
+    assert numbers(readers)[QUEUE][0] == [1, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_a_long_list_is_not_searched_to_its_end(redis, broker, inspector, monkeypatch, more):
+def test_a_long_list_is_not_searched_to_its_end(redis, broker, readers, monkeypatch, more):
     monkeypatch.setattr(task_details, "MAX_SEARCHED", 3)
     monkeypatch.setattr(task_details, "LEAST_SEARCHED", 3)
     for n in range(3 + more):
@@ -69,7 +69,7 @@ def test_a_long_list_is_not_searched_to_its_end(redis, broker, inspector, monkey
         scheduled_job(broker, body=body("ship"), due=f"+{n + 1}000000")
         queued_job(broker, body=body("ship"), client=f"c{n % 2}")
 
-    counts, cut = numbers(inspector)[QUEUE]
+    counts, cut = numbers(readers)[QUEUE]
 
     assert counts == [3, 3, 0, 0, 3]
     assert cut == {"retrying", *(("queued", "scheduled", "dead") if more else ())}

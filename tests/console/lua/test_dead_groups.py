@@ -8,11 +8,9 @@ from tests.console.lua.test_dead_letters import bury
 from tests.support.jobs import QUEUE
 
 
-def groups(inspector, depth=10_000):
+def groups(readers, depth=10_000):
     """Task, kind and number of each."""
-    return [
-        (group.task, group.error_class, group.count) for group in inspector.dead_letters.groups(QUEUE, depth).groups
-    ]
+    return [(group.task, group.error_class, group.count) for group in readers.dead_letters.groups(QUEUE, depth).groups]
 
 
 @pytest.fixture
@@ -21,12 +19,12 @@ def small_steps(monkeypatch):
     monkeypatch.setattr(dead_letters, "GROUPED_AT_ONCE", 3)
 
 
-def test_what_several_scripts_found_is_added_up(small_steps, redis, broker, inspector):
+def test_what_several_scripts_found_is_added_up(small_steps, redis, broker, readers):
     jobs = [bury(broker, "ship", message=str(number)) for number in range(10)]
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1_000_000 + 60_000 * place for place, job in enumerate(jobs)})
     bury(broker, "mail")
 
-    found = inspector.dead_letters.groups(QUEUE)
+    found = readers.dead_letters.groups(QUEUE)
 
     assert [(group.task, group.count, group.message) for group in found.groups] == [
         ("ship", 10, "9"),
@@ -37,25 +35,25 @@ def test_what_several_scripts_found_is_added_up(small_steps, redis, broker, insp
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 7, 9])
-def test_it_looks_no_deeper_than_asked(small_steps, redis, broker, inspector, depth):
+def test_it_looks_no_deeper_than_asked(small_steps, redis, broker, readers, depth):
     for _ in range(8):
         bury(broker, "ship")
     for _ in range(2):  # the second time it knows how many there are
-        assert groups(inspector, depth) == [("ship", "builtins.ValueError", min(depth, 8))]
+        assert groups(readers, depth) == [("ship", "builtins.ValueError", min(depth, 8))]
 
 
-def test_more_and_fewer_than_the_last_time_are_all_found(small_steps, redis, broker, inspector):
-    assert groups(inspector) == []
+def test_more_and_fewer_than_the_last_time_are_all_found(small_steps, redis, broker, readers):
+    assert groups(readers) == []
     jobs = [bury(broker, "ship") for _ in range(7)]
-    assert groups(inspector) == [("ship", "builtins.ValueError", 7)]
-    inspector.discard(QUEUE, [job.id for job in jobs[:5]])
-    assert groups(inspector) == [("ship", "builtins.ValueError", 2)]
+    assert groups(readers) == [("ship", "builtins.ValueError", 7)]
+    readers.discard(QUEUE, [job.id for job in jobs[:5]])
+    assert groups(readers) == [("ship", "builtins.ValueError", 2)]
 
 
-def test_odd_names_are_grouped_by_what_they_say(redis, broker, inspector):
+def test_odd_names_are_grouped_by_what_they_say(redis, broker, readers):
     for task in ('a"b', 'a"b', "a\\b", "a\nb", "ä"):
         bury(broker, task, kind="x.Y")
-    assert groups(inspector) == [('a"b', "x.Y", 2), ("a\nb", "x.Y", 1), ("a\\b", "x.Y", 1), ("ä", "x.Y", 1)]
+    assert groups(readers) == [('a"b', "x.Y", 2), ("a\nb", "x.Y", 1), ("a\\b", "x.Y", 1), ("ä", "x.Y", 1)]
 
 
 def test_a_thousand_go_out_together_and_more_by_themselves():
@@ -81,51 +79,51 @@ def reads(monkeypatch):
     return sizes
 
 
-def test_what_has_not_changed_is_not_read_again(redis, broker, inspector, reads):
+def test_what_has_not_changed_is_not_read_again(redis, broker, readers, reads):
     jobs = [bury(broker, "ship") for _ in range(3)]
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1000 + place for place, job in enumerate(jobs)})
 
-    assert [groups(inspector) for _ in range(2)] == [[("ship", "builtins.ValueError", 3)]] * 2
+    assert [groups(readers) for _ in range(2)] == [[("ship", "builtins.ValueError", 3)]] * 2
     assert reads == [3]
 
 
-def test_of_what_has_died_since_only_the_new_ones_are_read(redis, broker, inspector, reads):
+def test_of_what_has_died_since_only_the_new_ones_are_read(redis, broker, readers, reads):
     for _ in range(3):
         bury(broker, "ship")
-    groups(inspector)
+    groups(readers)
     redis.zadd(broker.keys.of(QUEUE).dead, {bury(broker, "ship").id: 10**14, bury(broker, "mail").id: 10**14 + 1})
 
-    assert groups(inspector) == [("ship", "builtins.ValueError", 4), ("mail", "builtins.ValueError", 1)]
+    assert groups(readers) == [("ship", "builtins.ValueError", 4), ("mail", "builtins.ValueError", 1)]
     assert reads == [3, 2]
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_after_one_has_left_all_are_read(redis, broker, inspector, reads, place):
+def test_after_one_has_left_all_are_read(redis, broker, readers, reads, place):
     jobs = [bury(broker, f"ship_{number}") for number in range(3)]
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1000 + number for number, job in enumerate(jobs)})
-    groups(inspector)
-    inspector.discard(QUEUE, [jobs[place].id])
+    groups(readers)
+    readers.discard(QUEUE, [jobs[place].id])
 
     left = [(f"ship_{n}", "builtins.ValueError", 1) for n in range(3) if n != place]
-    assert groups(inspector) == left
+    assert groups(readers) == left
     redis.zadd(broker.keys.of(QUEUE).dead, {bury(broker, "mail").id: 10**14})
-    inspector.discard(QUEUE, [jobs[(place + 1) % 3].id])  # one has come, and one has left
-    assert len(groups(inspector)) == 2
+    readers.discard(QUEUE, [jobs[(place + 1) % 3].id])  # one has come, and one has left
+    assert len(groups(readers)) == 2
 
 
-def test_one_that_was_requeued_and_died_again_is_read(redis, broker, inspector, reads):
+def test_one_that_was_requeued_and_died_again_is_read(redis, broker, readers, reads):
     job = bury(broker, "ship")
-    first = inspector.dead_letters.groups(QUEUE).groups[0].last_at
+    first = readers.dead_letters.groups(QUEUE).groups[0].last_at
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 10**14})
 
-    assert inspector.dead_letters.groups(QUEUE).groups[0].last_at > first
+    assert readers.dead_letters.groups(QUEUE).groups[0].last_at > first
 
 
-def test_after_a_minute_all_are_read(redis, broker, inspector, reads, monkeypatch):
+def test_after_a_minute_all_are_read(redis, broker, readers, reads, monkeypatch):
     bury(broker, "ship")
-    groups(inspector)
+    groups(readers)
     monkeypatch.setattr(dead_letters, "KEPT_SECONDS", 0)
 
-    groups(inspector)
+    groups(readers)
 
     assert reads == [1, 1]

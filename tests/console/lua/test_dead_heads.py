@@ -5,46 +5,46 @@ from tests.console.lua.test_dead_letters import bury
 from tests.support.jobs import QUEUE
 
 
-def all_groups(inspector):
+def all_groups(readers):
     """Every group, without messages."""
-    return [(queue, group) for queue, of in inspector.dead_letters.all_groups().items() for group in of.groups]
+    return [(queue, group) for queue, of in readers.dead_letters.all_groups().items() for group in of.groups]
 
 
-def test_a_message_is_that_of_the_newest_failure(redis, broker, inspector):
+def test_a_message_is_that_of_the_newest_failure(redis, broker, readers):
     bury(broker, "ship", message="first")
     redis.zadd(broker.keys.of(QUEUE).dead, {bury(broker, "ship", message="last").id: 10**14})
 
-    (pair,) = all_groups(inspector)
+    (pair,) = all_groups(readers)
     assert (pair[1].message, pair[1].count) == ("", 2)
 
-    ((queue, group),) = inspector.dead_letters.with_messages([pair])
+    ((queue, group),) = readers.dead_letters.with_messages([pair])
     assert (queue, group.message, group.count, group.task) == (QUEUE, "last", 2, "ship")
 
 
-def test_messages_of_many_groups_are_read_some_at_a_time(redis, broker, inspector, monkeypatch):
+def test_messages_of_many_groups_are_read_some_at_a_time(redis, broker, readers, monkeypatch):
     monkeypatch.setattr(dead_letters, "HEADS_AT_ONCE", 2)
     for number in range(5):
         bury(broker, f"ship_{number}", message=f"no {number}")
 
-    found = inspector.dead_letters.with_messages(all_groups(inspector))
+    found = readers.dead_letters.with_messages(all_groups(readers))
 
     assert sorted((group.task, group.message) for _, group in found) == [(f"ship_{n}", f"no {n}") for n in range(5)]
 
 
-def test_a_dead_letter_that_has_left_has_no_message(redis, broker, inspector):
+def test_a_dead_letter_that_has_left_has_no_message(redis, broker, readers):
     job = bury(broker, "ship")
-    groups = all_groups(inspector)
-    inspector.discard(QUEUE, [job.id])
+    groups = all_groups(readers)
+    readers.discard(QUEUE, [job.id])
 
-    ((_, group),) = inspector.dead_letters.with_messages(groups)
+    ((_, group),) = readers.dead_letters.with_messages(groups)
 
     assert group.message == ""
 
 
-def test_messages_are_read_once(redis, broker, inspector, monkeypatch):
+def test_messages_are_read_once(redis, broker, readers, monkeypatch):
     bury(broker, "ship", message="no")
-    groups = all_groups(inspector)
-    first = inspector.dead_letters.with_messages(groups)
-    monkeypatch.setattr(inspector.dead_letters, "_redis", None)
+    groups = all_groups(readers)
+    first = readers.dead_letters.with_messages(groups)
+    monkeypatch.setattr(readers.dead_letters, "_redis", None)
 
-    assert inspector.dead_letters.with_messages(groups) == first
+    assert readers.dead_letters.with_messages(groups) == first

@@ -17,100 +17,100 @@ def bury(broker, task, kind="builtins.ValueError", message="no", **options):
     return job
 
 
-def sweep(inspector, action="requeue", limit=1000, *, until_ms, **wanted):
+def sweep(readers, action="requeue", limit=1000, *, until_ms, **wanted):
     """All steps; what was done, and how many steps it took."""
-    steps = list(sweeps.steps(inspector, action, until_ms=until_ms, limit=limit, **wanted))
+    steps = list(sweeps.steps(readers, action, until_ms=until_ms, limit=limit, **wanted))
     return [job_id for step in steps for job_id in step.done], len(steps)
 
 
-def test_a_group_tells_the_newest_message_and_the_time_between_first_and_last(redis, broker, inspector):
+def test_a_group_tells_the_newest_message_and_the_time_between_first_and_last(redis, broker, readers):
     jobs = [bury(broker, "ship", message=f'"{number}"\n\\') for number in range(3)]
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1_000_000 + 60_000 * place for place, job in enumerate(jobs)})
 
-    (group,) = inspector.dead_letters.groups(QUEUE).groups
+    (group,) = readers.dead_letters.groups(QUEUE).groups
 
     assert group.message == '"2"\n\\'
     assert (group.last_at - group.first_at).total_seconds() == 120
 
 
-def test_of_very_many_only_the_newest_are_grouped_and_it_says_so(redis, broker, inspector):
+def test_of_very_many_only_the_newest_are_grouped_and_it_says_so(redis, broker, readers):
     for task in ("old", "new", "newer"):
         bury(broker, task)
     redis.zadd(
         broker.keys.of(QUEUE).dead, {job_id: 1 for job_id, record in live_jobs(redis).items() if "old" in record}
     )
 
-    found = inspector.dead_letters.groups(QUEUE, depth=2)
+    found = readers.dead_letters.groups(QUEUE, depth=2)
 
     assert sorted(group.task for group in found.groups) == ["new", "newer"]
     assert (found.searched, found.total) == (2, 3)
 
 
-def test_what_cannot_be_read_is_a_group_too(redis, broker, inspector):
+def test_what_cannot_be_read_is_a_group_too(redis, broker, readers):
     job = dead_job(broker)
     redis.hset(broker.keys.of(QUEUE).jobs, job.id, "nonsense")
     redis.hset(broker.keys.of(QUEUE).errors, job.id, "nonsense")
 
-    (group,) = inspector.dead_letters.groups(QUEUE).groups
+    (group,) = readers.dead_letters.groups(QUEUE).groups
 
     assert (group.task, group.error_class, group.count, group.message) == ("", "", 1, "")
 
 
-def test_the_newest_of_several_failures_counts(redis, broker, inspector):
+def test_the_newest_of_several_failures_counts(redis, broker, readers):
     job = bury(broker, "ship", "a.First")
-    inspector.requeue(QUEUE, [job.id])
+    readers.requeue(QUEUE, [job.id])
     claim(broker)
     line = serializer.dumps({"error_class": "b.Second", "error": "x" * 5000})
     settle(broker, "bury", job, worker="w2", error=line)
 
-    (group,) = inspector.dead_letters.groups(QUEUE).groups
+    (group,) = readers.dead_letters.groups(QUEUE).groups
 
     assert group.error_class == "b.Second"
     assert group.message.startswith("xxxx")
 
 
-def test_who_dies_after_the_snapshot_is_not_meant(redis, broker, inspector):
+def test_who_dies_after_the_snapshot_is_not_meant(redis, broker, readers):
     early = bury(broker, "ship")
-    until_ms = sweeps.count(inspector, "requeue").until_ms
+    until_ms = sweeps.count(readers, "requeue").until_ms
     late = bury(broker, "ship")
     redis.zadd(broker.keys.of(QUEUE).dead, {late.id: until_ms + 1})
 
-    done, _ = sweep(inspector, "discard", until_ms=until_ms)
+    done, _ = sweep(readers, "discard", until_ms=until_ms)
 
     assert done == [early.id]
     assert snapshot(redis)["dead"] == {late.id: until_ms + 1}
 
 
-def test_who_was_requeued_and_dies_anew_is_not_swept_twice(redis, broker, inspector):
+def test_who_was_requeued_and_dies_anew_is_not_swept_twice(redis, broker, readers):
     job = bury(broker, "ship")
-    until_ms = sweeps.count(inspector, "requeue").until_ms
-    assert sweep(inspector, until_ms=until_ms)[0] == [job.id]
+    until_ms = sweeps.count(readers, "requeue").until_ms
+    assert sweep(readers, until_ms=until_ms)[0] == [job.id]
     claim(broker)
     settle(broker, "bury", job, worker="w2")
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: until_ms + 1})
 
-    assert sweep(inspector, until_ms=until_ms)[0] == []
-    assert inspector.requeue(QUEUE, [job.id], latest_ms=until_ms) == []  # even when it was looked up before
-    assert inspector.discard(QUEUE, [job.id], latest_ms=until_ms) == []
+    assert sweep(readers, until_ms=until_ms)[0] == []
+    assert readers.requeue(QUEUE, [job.id], latest_ms=until_ms) == []  # even when it was looked up before
+    assert readers.discard(QUEUE, [job.id], latest_ms=until_ms) == []
 
 
 @pytest.mark.parametrize("limit", [1, 7, 100, 250])
 @pytest.mark.parametrize("wanted", [{}, {"task": ""}, {"id": "0"}])
-def test_steps_are_bounded_and_together_they_get_them_all(redis, broker, inspector, limit, wanted):
+def test_steps_are_bounded_and_together_they_get_them_all(redis, broker, readers, limit, wanted):
     jobs = claimed_jobs(broker, *(new_job() for _ in range(250)))
     settle(broker, "bury", *jobs)  # all in one millisecond
 
-    done, steps = sweep(inspector, limit=limit, until_ms=sweeps.count(inspector, "requeue").until_ms, **wanted)
+    done, steps = sweep(readers, limit=limit, until_ms=sweeps.count(readers, "requeue").until_ms, **wanted)
 
     assert sorted(done) == sorted(job.id for job in jobs)
     assert steps >= 250 / limit
     assert "dead" not in snapshot(redis)
 
 
-def test_what_lives_is_never_touched(redis, broker, inspector):
+def test_what_lives_is_never_touched(redis, broker, readers):
     queued_job(broker)
     before = snapshot(redis)
 
-    assert sweep(inspector, "discard", until_ms=10**14)[0] == []
+    assert sweep(readers, "discard", until_ms=10**14)[0] == []
 
     assert snapshot(redis) == before

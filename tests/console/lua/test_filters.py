@@ -43,8 +43,8 @@ def graveyard(broker):
     return bury_many
 
 
-def everyone(inspector):
-    return inspector.job_list.page(QUEUE, "dead", limit=500).jobs
+def everyone(readers):
+    return readers.job_list.page(QUEUE, "dead", limit=500).jobs
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def everyone(inspector):
     ],
     ids=str,
 )
-def test_the_same_jobs_are_meant_as_when_all_of_them_are_looked_at(wanted, redis, broker, inspector):
+def test_the_same_jobs_are_meant_as_when_all_of_them_are_looked_at(wanted, redis, broker, readers):
     messages = ["too late", 'quo"te', "back\\slash", "日本", "new\nline", "", "\u202e", "x" * 900 + "late"]
     for number, name in enumerate(NAMES):
         bury(broker, name, name or "a.NoStock", messages[number], client="acme" if number % 2 else "")
@@ -71,49 +71,49 @@ def test_the_same_jobs_are_meant_as_when_all_of_them_are_looked_at(wanted, redis
         redis.hset(getattr(broker.keys.of(QUEUE), field), dead_job(broker).id, "nonsense")
     filter = JobFilter(**wanted)
 
-    meant = [job.id for job in everyone(inspector) if filter.fits(job)]
+    meant = [job.id for job in everyone(readers) if filter.fits(job)]
 
-    assert [job.id for job in inspector.job_list.page(QUEUE, "dead", filter=filter).jobs] == meant
-    selection = sweeps.count(inspector, "discard", **wanted)
+    assert [job.id for job in readers.job_list.page(QUEUE, "dead", filter=filter).jobs] == meant
+    selection = sweeps.count(readers, "discard", **wanted)
     assert selection.count == len(meant)
-    (swept,) = sweeps.steps(inspector, "discard", until_ms=selection.until_ms, **wanted)
+    (swept,) = sweeps.steps(readers, "discard", until_ms=selection.until_ms, **wanted)
     assert sorted(swept.done) == sorted(meant)
 
 
-def test_a_list_in_which_nothing_fits_sends_little_more_than_the_ids(sent, broker, inspector, graveyard):
+def test_a_list_in_which_nothing_fits_sends_little_more_than_the_ids(sent, broker, readers, graveyard):
     graveyard(2000)
     sent()
 
-    page = inspector.job_list.page(QUEUE, "dead", filter=JobFilter(error_class="NoSuchError"))
+    page = readers.job_list.page(QUEUE, "dead", filter=JobFilter(error_class="NoSuchError"))
 
     assert (page.jobs, page.searched) == ([], 2000)
     assert sent() < 200_000
 
 
-def test_a_list_in_which_all_fit_sends_one_page(sent, broker, inspector, graveyard):
+def test_a_list_in_which_all_fit_sends_one_page(sent, broker, readers, graveyard):
     graveyard(2000)
     sent()
 
-    page = inspector.job_list.page(QUEUE, "dead", filter=JobFilter(error_class="NoStock"), limit=25)
+    page = readers.job_list.page(QUEUE, "dead", filter=JobFilter(error_class="NoStock"), limit=25)
 
     assert len(page.jobs) == 25
     assert sent() < 25 * 5000 + 60_000
 
 
 @pytest.mark.parametrize("task", ["ship", "nosuch"])
-def test_to_count_those_that_fit_sends_numbers(task, sent, broker, inspector, graveyard):
+def test_to_count_those_that_fit_sends_numbers(task, sent, broker, readers, graveyard):
     graveyard(2000)
     sent()
 
-    assert sweeps.count(inspector, "discard", task=task).count == (2000 if task == "ship" else 0)
+    assert sweeps.count(readers, "discard", task=task).count == (2000 if task == "ship" else 0)
 
     assert sent() < 10_000
 
 
-def test_a_search_among_queued_jobs_sends_no_records(sent, broker, inspector):
+def test_a_search_among_queued_jobs_sends_no_records(sent, broker, readers):
     broker.enqueue(QUEUE, [new_job(body=serializer.dumps({"task": "ship", "args": ["x" * 1000]})) for _ in range(1000)])
     sent()
 
-    assert inspector.job_list.page(QUEUE, "queued", filter=JobFilter(task="nosuch")).jobs == []
+    assert readers.job_list.page(QUEUE, "queued", filter=JobFilter(task="nosuch")).jobs == []
 
     assert sent() < 100_000

@@ -28,11 +28,11 @@ def let_pass(redis, broker, *jobs):
     trim(broker, QUEUE)
 
 
-def pages(inspector, limit, between=lambda: None):
+def pages(readers, limit, between=lambda: None):
     """The ids on each page."""
     found, cursor = [], None
     while cursor != "":
-        page = inspector.job_list.page(QUEUE, "finished", cursor=cursor or "", limit=limit)
+        page = readers.job_list.page(QUEUE, "finished", cursor=cursor or "", limit=limit)
         found.append([job.id for job in page.jobs])
         cursor = page.next_cursor
         between()
@@ -46,52 +46,50 @@ def in_pages(jobs, limit):
 
 @pytest.mark.parametrize("moved", [0, 1, 4, 6, 10])
 @pytest.mark.parametrize("limit", [1, 3, 4, 5, 6, 10, 20])
-def test_pages_go_on_where_the_last_one_ended_in_the_list_and_in_the_index(
-    redis, broker, inspector, jobs, moved, limit
-):
+def test_pages_go_on_where_the_last_one_ended_in_the_list_and_in_the_index(redis, broker, readers, jobs, moved, limit):
     let_pass(redis, broker, *jobs[:moved])
 
-    assert pages(inspector, limit) == in_pages(jobs, limit)
+    assert pages(readers, limit) == in_pages(jobs, limit)
 
 
-def test_a_page_tells_when_jobs_finished(redis, broker, inspector, jobs):
+def test_a_page_tells_when_jobs_finished(redis, broker, readers, jobs):
     let_pass(redis, broker, *jobs[:5])
     now = redis.time()[0]
 
-    found = inspector.job_list.page(QUEUE, "finished").jobs
+    found = readers.job_list.page(QUEUE, "finished").jobs
     ages = [now - job.finished_at.timestamp() for job in found]
 
     assert ages == pytest.approx([0] * 5 + [180] * 5, abs=5)
     assert all(job.forgotten_at.timestamp() == pytest.approx(job.finished_at.timestamp() + 3600) for job in found)
 
 
-def test_jobs_that_finish_meanwhile_shift_nothing(broker, inspector, jobs):
+def test_jobs_that_finish_meanwhile_shift_nothing(broker, readers, jobs):
     def finish():
         settle(broker, "ack", *claimed_jobs(broker, new_job("later")))
 
-    assert pages(inspector, 3, finish) == in_pages(jobs, 3)
+    assert pages(readers, 3, finish) == in_pages(jobs, 3)
 
 
-def test_what_trim_moves_meanwhile_is_shown_once(redis, broker, inspector, jobs):
+def test_what_trim_moves_meanwhile_is_shown_once(redis, broker, readers, jobs):
     steps = iter((4, 8))
 
     def move():
         let_pass(redis, broker, *jobs[: next(steps, 10)])
 
-    assert pages(inspector, 3, move) == in_pages(jobs, 3)
+    assert pages(readers, 3, move) == in_pages(jobs, 3)
 
 
-def test_outcomes_that_are_dropped_meanwhile_end_the_list(redis, broker, inspector, jobs):
+def test_outcomes_that_are_dropped_meanwhile_end_the_list(redis, broker, readers, jobs):
     keys = broker.keys.of(QUEUE)
 
     def drop():
         redis.hdel(keys.results, *(job.id for job in jobs[:8]))
         redis.ltrim(keys.recent_results, 8, -1)
 
-    assert pages(inspector, 3, drop) == [[jobs[9].id, jobs[8].id, jobs[7].id], []]
+    assert pages(readers, 3, drop) == [[jobs[9].id, jobs[8].id, jobs[7].id], []]
 
 
-def test_an_outcome_that_expires_meanwhile_does_not_end_the_list(redis, broker, inspector, jobs):
+def test_an_outcome_that_expires_meanwhile_does_not_end_the_list(redis, broker, readers, jobs):
     let_pass(redis, broker, *jobs)
     keys = broker.keys.of(QUEUE)
 
@@ -99,24 +97,24 @@ def test_an_outcome_that_expires_meanwhile_does_not_end_the_list(redis, broker, 
         redis.zadd(keys.result_expiry, {jobs[7].id: 1})
         trim(broker, QUEUE)
 
-    assert pages(inspector, 3, expire) == in_pages(jobs, 3)
+    assert pages(readers, 3, expire) == in_pages(jobs, 3)
 
 
-def test_an_id_without_an_outcome_is_passed_over(redis, broker, inspector, jobs):
+def test_an_id_without_an_outcome_is_passed_over(redis, broker, readers, jobs):
     redis.hdel(broker.keys.of(QUEUE).results, *(job.id for job in jobs[2:8]))
 
-    assert [job_id for page in pages(inspector, 2) for job_id in page] == [jobs[n].id for n in (9, 8, 1, 0)]
+    assert [job_id for page in pages(readers, 2) for job_id in page] == [jobs[n].id for n in (9, 8, 1, 0)]
 
 
-def test_a_search_for_the_last_page_has_a_limit(inspector, jobs):
-    first = inspector.job_list.page(QUEUE, "finished", limit=5)
+def test_a_search_for_the_last_page_has_a_limit(readers, jobs):
+    first = readers.job_list.page(QUEUE, "finished", limit=5)
     with mutated(FEW):
-        second = inspector.job_list.page(QUEUE, "finished", cursor=first.next_cursor)
+        second = readers.job_list.page(QUEUE, "finished", cursor=first.next_cursor)
 
     assert (second.jobs, second.is_complete, second.next_cursor) == ([], False, "")
 
 
-def test_many_are_searched_in_steps_of_a_hundred(redis, broker, inspector):
+def test_many_are_searched_in_steps_of_a_hundred(redis, broker, readers):
     keys, now = broker.keys.of(QUEUE), redis.time()[0]
     texts = {
         f"job{n:03}": f'{(now - 300 + n) * 1000} 3600000 {{"state":"succeeded","task":"t{n % 2}"}}' for n in range(250)
@@ -124,7 +122,7 @@ def test_many_are_searched_in_steps_of_a_hundred(redis, broker, inspector):
     redis.rpush(keys.recent_results, *texts)
     redis.hset(keys.results, mapping=texts)
 
-    page = inspector.job_list.page(QUEUE, "finished", filter=JobFilter(task="t1", since=moment((now - 200) * 1000)))
+    page = readers.job_list.page(QUEUE, "finished", filter=JobFilter(task="t1", since=moment((now - 200) * 1000)))
 
     assert [job.id for job in page.jobs] == [f"job{n:03}" for n in range(249, 150, -2)]
     assert (page.searched, page.next_cursor != "") == (99, True)

@@ -66,7 +66,7 @@ def test_claims_and_new_jobs_meanwhile_leave_no_other_job_out(redis, broker, at_
 
 
 @at_once
-def test_the_waiting_jobs_of_the_task_are_cancelled_and_no_others(redis, broker, inspector, at_once):
+def test_the_waiting_jobs_of_the_task_are_cancelled_and_no_others(redis, broker, readers, at_once):
     running = claimed_job(broker, body=body("ship"), queue="high")
     dead = dead_job(broker, body=body("ship"))
     gone = [retrying_job(broker, body=body("ship")), scheduled_job(broker, body=body("ship"))]
@@ -76,26 +76,26 @@ def test_the_waiting_jobs_of_the_task_are_cancelled_and_no_others(redis, broker,
     gone += [*jobs[::2], low]
     kept += jobs[1::2]
 
-    result = inspector.sweeps.run(sweeps.sweep("cancel", task="=ship", queues=["high", QUEUE, "low"]), limit=at_once)
+    result = readers.sweeps.run(sweeps.sweep("cancel", task="=ship", queues=["high", QUEUE, "low"]), limit=at_once)
 
     assert sorted(result.done) == sorted(job.id for job in gone)
     assert result.is_complete
-    assert {inspector.find(job.id).state for job in gone} == {JobState.CANCELLED}
-    assert JobState.CANCELLED not in {inspector.find(job.id).state for job in kept}
-    assert (inspector.find(running.id).is_stopping, inspector.find(dead.id).state) == (False, JobState.DEAD)
-    assert sweeps.run(inspector, "cancel", task="=ship", queues=["high", QUEUE, "low"]).done == []
+    assert {readers.find(job.id).state for job in gone} == {JobState.CANCELLED}
+    assert JobState.CANCELLED not in {readers.find(job.id).state for job in kept}
+    assert (readers.find(running.id).is_stopping, readers.find(dead.id).state) == (False, JobState.DEAD)
+    assert sweeps.run(readers, "cancel", task="=ship", queues=["high", QUEUE, "low"]).done == []
 
 
-def test_a_name_that_json_escapes_is_found_too(redis, broker, inspector):
+def test_a_name_that_json_escapes_is_found_too(redis, broker, readers):
     job = queued_job(broker, body=json.dumps({"task": 'a"b'}, separators=(",", ":")))
-    assert sweeps.run(inspector, "cancel", task='a"b', queues=[QUEUE]).done == [job.id]
+    assert sweeps.run(readers, "cancel", task='a"b', queues=[QUEUE]).done == [job.id]
 
 
-def test_an_equals_sign_stands_for_the_whole_name(redis, broker, inspector):
+def test_an_equals_sign_stands_for_the_whole_name(redis, broker, readers):
     for task in ("ship", "other.ship"):
         queued_job(broker, body=body(task))
 
     def found(task):
-        return sorted(job.task for job in inspector.job_list.page(QUEUE, "queued", filter=JobFilter(task=task)).jobs)
+        return sorted(job.task for job in readers.job_list.page(QUEUE, "queued", filter=JobFilter(task=task)).jobs)
 
     assert (found("=ship"), found("ship"), found("=p"), found("=")) == (["ship"], ["other.ship", "ship"], [], [])

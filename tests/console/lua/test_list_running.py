@@ -23,10 +23,10 @@ NOTE = {
 }
 
 
-def test_of_each_job_is_told_what_runs_where_since_when(redis, broker, inspector):
+def test_of_each_job_is_told_what_runs_where_since_when(redis, broker, readers):
     job = claimed_job(broker, client="acme", body=BODY)
 
-    (worker,) = inspector.workers()
+    (worker,) = readers.workers()
 
     (running,) = worker.running
     assert (running.id, running.task, running.client, running.attempt) == (job.id, "shop.tasks.ship", "acme", 1)
@@ -35,11 +35,11 @@ def test_of_each_job_is_told_what_runs_where_since_when(redis, broker, inspector
     assert 0 < running.lease_left_seconds <= LEASE_SECONDS
 
 
-def test_a_worker_is_told_with_its_note(redis, broker, inspector):
+def test_a_worker_is_told_with_its_note(redis, broker, readers):
     broker.sign_on([QUEUE], WORKER)
     broker.heartbeat([QUEUE], {WORKER: NOTE}, promote=False)
 
-    (worker,) = inspector.workers()
+    (worker,) = readers.workers()
 
     assert (worker.host, worker.pid, worker.supervisor, worker.queues) == ("web1", 11, 10, [QUEUE, "low"])
     assert (worker.jobs_done, worker.slots, worker.busy, worker.memory_bytes) == (7, 4, 0, 1024)
@@ -47,59 +47,59 @@ def test_a_worker_is_told_with_its_note(redis, broker, inspector):
     assert worker.last_claim_seconds == pytest.approx(0.5, abs=2)
 
 
-def test_a_lease_that_is_over_has_less_than_nothing_left(redis, broker, inspector):
+def test_a_lease_that_is_over_has_less_than_nothing_left(redis, broker, readers):
     claimed_job(broker)
     let_lapse(broker, WORKER)
 
-    (worker,) = inspector.workers()
+    (worker,) = readers.workers()
 
     assert worker.lease_left_seconds < 0
     assert worker.running[0].lease_left_seconds < 0
 
 
-def test_a_lost_or_unreadable_record_hides_no_job(redis, broker, inspector):
+def test_a_lost_or_unreadable_record_hides_no_job(redis, broker, readers):
     jobs = claimed_jobs(broker, new_job("a"), new_job("b"))
     redis.hset(broker.keys.of(QUEUE).jobs, jobs[0].id, "nonsense")
     redis.hdel(broker.keys.of(QUEUE).jobs, jobs[1].id)
 
-    (worker,) = inspector.workers()
+    (worker,) = readers.workers()
 
     assert sorted((job.id, job.task) for job in worker.running) == sorted((job.id, "") for job in jobs)
 
 
-def test_of_a_huge_record_only_the_beginning_is_read(redis, broker, inspector):
+def test_of_a_huge_record_only_the_beginning_is_read(redis, broker, readers):
     claimed_job(broker, body='{"task":"shop.tasks.ship","args":["' + "x" * 100_000 + '"]}')
 
-    assert inspector.workers()[0].running[0].task == "shop.tasks.ship"
+    assert readers.workers()[0].running[0].task == "shop.tasks.ship"
 
 
-def test_of_very_many_jobs_only_some_are_told(redis, broker, inspector, monkeypatch):
+def test_of_very_many_jobs_only_some_are_told(redis, broker, readers, monkeypatch):
     monkeypatch.setattr(overview, "MAX_RUNNING_SHOWN", 3)
     claimed_jobs(broker, *(new_job() for _ in range(5)))
 
-    (worker,) = inspector.workers()
+    (worker,) = readers.workers()
 
     assert len(worker.running) == 3
 
 
-def test_a_job_that_runs_longer_than_it_may_looks_hung(redis, broker, inspector):
+def test_a_job_that_runs_longer_than_it_may_looks_hung(redis, broker, readers):
     job = claimed_job(broker)
     redis.hset(broker.keys.of(QUEUE).running(WORKER), job.id, "1 1000")
 
-    (running,) = inspector.workers()[0].running
+    (running,) = readers.workers()[0].running
 
     assert running.looks_hung(60)
     assert not running.looks_hung()  # nothing says how long it may run
 
 
-def test_a_job_that_runs_ten_times_longer_than_is_usual_looks_hung(redis, broker, inspector):
+def test_a_job_that_runs_ten_times_longer_than_is_usual_looks_hung(redis, broker, readers):
     job = claimed_job(broker, body='{"task":"ship"}')
     broker.settle(WORKER, QUEUE, Settlement(metrics=[(0, 0, 1, f"r{bucket_of(2.0)} ship", 100)]))
 
-    (running,) = inspector.workers(with_usual=True)[0].running
+    (running,) = readers.workers(with_usual=True)[0].running
     assert running.usual_seconds == pytest.approx(2, rel=0.13)
     assert not running.looks_hung()
 
     redis.hset(broker.keys.of(QUEUE).running(WORKER), job.id, f"1 {(redis.time()[0] - 30) * 1000}")
-    (running,) = inspector.workers(with_usual=True)[0].running
+    (running,) = readers.workers(with_usual=True)[0].running
     assert running.looks_hung()

@@ -13,8 +13,8 @@ TASK = "charge"
 
 
 @pytest.fixture
-def pauses(inspector):
-    return inspector.task_pauses
+def pauses(readers):
+    return readers.task_pauses
 
 
 def test_it_is_written_down_since_when_and_by_whom(redis, broker, pauses):
@@ -26,20 +26,20 @@ def test_it_is_written_down_since_when_and_by_whom(redis, broker, pauses):
     assert changes(before, snapshot(redis, times=False)) == {"paused": {"task:charge": f"100 {MS} eve"}}
 
 
-def test_its_jobs_wait_and_those_of_others_go_on(broker, inspector, pauses):
+def test_its_jobs_wait_and_those_of_others_go_on(broker, readers, pauses):
     waits = [queued_job(broker, body=CHARGE) for _ in range(3)]
     runs = [queued_job(broker, body=body) for body in ('{"task":"mail"}', "{}", '{"task":"charge.later"}')]
     pauses.pause_task(TASK, QUEUE)
 
     assert claim(broker, 9) == [job.id for job in runs]
 
-    (pause,) = inspector.queues.get(QUEUE).paused_tasks
+    (pause,) = readers.queues.get(QUEUE).paused_tasks
     assert (pause.task, pause.held, pause.is_over) == (TASK, 3, False)
-    assert [inspector.find(job.id).state for job in waits] == [JobState.SCHEDULED] * 3
+    assert [readers.find(job.id).state for job in waits] == [JobState.SCHEDULED] * 3
     assert claim(broker) == []
 
 
-def test_a_claim_holds_200_jobs_at_most_and_says_that_there_are_more(redis, broker, inspector, pauses):
+def test_a_claim_holds_200_jobs_at_most_and_says_that_there_are_more(redis, broker, readers, pauses):
     broker.enqueue(QUEUE, [new_job(str(number), body=CHARGE) for number in range(300)])
     last = queued_job(broker)
     pauses.pause_task(TASK, QUEUE)
@@ -48,11 +48,11 @@ def test_a_claim_holds_200_jobs_at_most_and_says_that_there_are_more(redis, brok
     first, second = (broker.claim(WORKER, [QUEUE], 1) for _ in range(2))
 
     assert (first.found, set(first.statuses)) == (0, {"more"})
-    assert inspector.queues.get(QUEUE).held == 300
+    assert readers.queues.get(QUEUE).held == 300
     assert [job_id.decode() for part in second.claimed for job_id in part.ids] == [last.id]
 
 
-def test_large_records_make_a_claim_hold_fewer(broker, inspector, pauses):
+def test_large_records_make_a_claim_hold_fewer(broker, readers, pauses):
     body = '{"task":"charge","args":["' + 200_000 * "x" + '"]}'
     for _ in range(60):
         queued_job(broker, body=body)
@@ -60,7 +60,7 @@ def test_large_records_make_a_claim_hold_fewer(broker, inspector, pauses):
 
     assert claim(broker) == []
 
-    assert inspector.queues.get(QUEUE).held == 15  # one, two, four and eight together
+    assert readers.queues.get(QUEUE).held == 15  # one, two, four and eight together
 
 
 def test_a_hundred_tasks_of_a_queue_may_be_paused(pauses):
@@ -86,17 +86,17 @@ def test_a_claim_for_many_does_not_look_again_and_again(broker, pauses):
     assert len(claim(broker, 100)) == 34
 
 
-def test_its_jobs_are_cancelled_although_claims_move_them_meanwhile(broker, inspector, pauses):
+def test_its_jobs_are_cancelled_although_claims_move_them_meanwhile(broker, readers, pauses):
     jobs = [queued_job(broker, body=CHARGE) for _ in range(5)]
     pauses.pause_task(TASK, QUEUE)
-    steps = sweeps.steps(inspector, "cancel", task=TASK)
+    steps = sweeps.steps(readers, "cancel", task=TASK)
 
     done = list(next(steps).done)  # the scheduled ones
     assert claim(broker) == []
     done += [job_id for step in steps for job_id in step.done]
 
     assert sorted(done) == sorted(job.id for job in jobs)
-    assert inspector.queues.get(QUEUE).held == 0
+    assert readers.queues.get(QUEUE).held == 0
 
 
 def test_large_records_that_are_read_in_vain_end_a_claim(broker, pauses):

@@ -13,22 +13,22 @@ from tests.support.jobs import (
 from tests.support.snapshots import live_jobs, snapshot
 
 
-def purge_all(inspector):
+def purge_all(readers):
     """Call until nothing is left; answers how many were thrown away."""
-    counts = [inspector.purge(QUEUE)]
+    counts = [readers.purge(QUEUE)]
     while counts[-1]:
-        counts.append(inspector.purge(QUEUE))
+        counts.append(readers.purge(QUEUE))
     return sum(counts)
 
 
-def test_all_that_waits_is_gone_and_nothing_else(redis, broker, inspector):
+def test_all_that_waits_is_gone_and_nothing_else(redis, broker, readers):
     kept = [dead_job(broker), claimed_job(broker)]
     finished = finished_job(broker)
     for seed in (retrying_job, scheduled_job, queued_job):
         seed(broker, client="x", priority=5)
     queued_job(broker, client="y")
 
-    assert purge_all(inspector) == 4
+    assert purge_all(readers) == 4
 
     after = snapshot(redis)
     assert set(live_jobs(redis)) == {job.id for job in kept}
@@ -37,27 +37,27 @@ def test_all_that_waits_is_gone_and_nothing_else(redis, broker, inspector):
     assert not {"scheduled", "retrying", "lanes", "waiting_since", "lane:5:x", "lane:0:y"} & set(after)
 
 
-def test_a_lane_that_is_only_indexed_ends(redis, broker, inspector):
+def test_a_lane_that_is_only_indexed_ends(redis, broker, readers):
     redis.zadd(broker.keys.of(QUEUE).lanes, {"0:gone": 1})
     queued_job(broker)
 
-    assert purge_all(inspector) == 1
+    assert purge_all(readers) == 1
 
     assert "lanes" not in snapshot(redis)
 
 
-def test_a_blocked_client_is_purged(redis, broker, inspector):
-    inspector.limits.set_default(QUEUE, max_running=0)
+def test_a_blocked_client_is_purged(redis, broker, readers):
+    readers.limits.set_default(QUEUE, max_running=0)
     queued_job(broker, client="x", priority=5)
     claim_all(broker)
 
-    assert [inspector.purge(QUEUE, "x"), inspector.purge(QUEUE, "x")] == [1, 0]
+    assert [readers.purge(QUEUE, "x"), readers.purge(QUEUE, "x")] == [1, 0]
     assert not live_jobs(redis)
 
 
-def test_the_client_without_a_name_is_purged_alone(broker, inspector):
+def test_the_client_without_a_name_is_purged_alone(broker, readers):
     queued_job(broker)
     queued_job(broker, client="x")
 
-    assert [inspector.purge(QUEUE, ""), inspector.purge(QUEUE, "")] == [1, 0]
-    assert inspector.purge(QUEUE, "x") == 1
+    assert [readers.purge(QUEUE, ""), readers.purge(QUEUE, "")] == [1, 0]
+    assert readers.purge(QUEUE, "x") == 1

@@ -21,7 +21,7 @@ from tests.support.single_steps import promote
 from tests.support.snapshots import snapshot
 
 
-def test_every_job_is_counted_where_it_is(redis, broker, inspector):
+def test_every_job_is_counted_where_it_is(redis, broker, readers):
     for seed in (finished_job, dead_job, retrying_job, scheduled_job):
         seed(broker)
     claimed_job(broker, worker="w1")
@@ -30,7 +30,7 @@ def test_every_job_is_counted_where_it_is(redis, broker, inspector):
         queued_job(broker, client=client)
     before = snapshot(redis)
 
-    (details,) = inspector.queues.details([QUEUE])
+    (details,) = readers.queues.details([QUEUE])
 
     assert 0 <= details.oldest_seconds < 5
     assert details == QueueDetails(
@@ -50,42 +50,42 @@ def test_every_job_is_counted_where_it_is(redis, broker, inspector):
     assert snapshot(redis) == before
 
 
-def test_the_oldest_is_the_one_that_waits_longest(redis, broker, inspector):
+def test_the_oldest_is_the_one_that_waits_longest(redis, broker, readers):
     queued_job(broker, client="x")
     redis.zadd(broker.keys.of(QUEUE).lanes, {"0:x": time.time_ns() // 1_000_000 - 90_000})
     queued_job(broker, client="y")
 
-    assert inspector.queues.details([QUEUE])[0].oldest_seconds == pytest.approx(90, abs=5)
+    assert readers.queues.details([QUEUE])[0].oldest_seconds == pytest.approx(90, abs=5)
 
 
-def test_it_is_told_when_somebody_looked_for_due_jobs(redis, broker, inspector):
-    assert inspector.queues.get(QUEUE).scheduler_seconds is None
+def test_it_is_told_when_somebody_looked_for_due_jobs(redis, broker, readers):
+    assert readers.queues.get(QUEUE).scheduler_seconds is None
 
     promote(broker, QUEUE)
 
-    assert 0 <= inspector.queues.get(QUEUE).scheduler_seconds < 5
+    assert 0 <= readers.queues.get(QUEUE).scheduler_seconds < 5
 
 
-def test_a_job_that_waits_in_two_places_after_a_torn_log_makes_no_number_negative(redis, broker, inspector):
+def test_a_job_that_waits_in_two_places_after_a_torn_log_makes_no_number_negative(redis, broker, readers):
     job = dead_job(broker)
     redis.hset(broker.keys.of(QUEUE).running("w1"), job.id, "1 1")
     broker.sign_on([QUEUE], "w1")
 
-    (details,) = inspector.queues.details([QUEUE])
+    (details,) = readers.queues.details([QUEUE])
 
     assert (details.queued, details.running, details.dead) == (0, 1, 1)
 
 
-def test_a_queue_in_which_all_jobs_were_cancelled_has_nobody_who_waits(redis, broker, inspector):
+def test_a_queue_in_which_all_jobs_were_cancelled_has_nobody_who_waits(redis, broker, readers):
     for client in "xxy":
-        inspector.cancel(queued_job(broker, client=client).id)
+        readers.cancel(queued_job(broker, client=client).id)
 
-    (details,) = inspector.queues.details([QUEUE])
+    (details,) = readers.queues.details([QUEUE])
 
     assert (details.queued, details.clients, details.oldest_seconds) == (0, 0, None)
 
 
-def test_the_oldest_is_none_of_those_that_were_cancelled(redis, broker, inspector):
+def test_the_oldest_is_none_of_those_that_were_cancelled(redis, broker, readers):
     now_ms = time.time_ns() // 1_000_000
     for client, age_ms, is_cancelled in [("x", 90_000, True), ("x", 60_000, False), ("y", 80_000, True)]:
         job = new_job(client=client)._replace(id=job_id("old", now_ms - age_ms))
@@ -97,19 +97,19 @@ def test_the_oldest_is_none_of_those_that_were_cancelled(redis, broker, inspecto
     queued_job(broker, client="y")
     queued_job(broker, client="z")
 
-    (details,) = inspector.queues.details([QUEUE])
+    (details,) = readers.queues.details([QUEUE])
 
     assert (details.queued, details.clients) == (3, 3)
     assert details.oldest_seconds == pytest.approx(60, abs=5)
 
 
-def test_behind_more_cancelled_jobs_than_it_looks_at_the_oldest_is_an_estimate(redis, broker, inspector):
+def test_behind_more_cancelled_jobs_than_it_looks_at_the_oldest_is_an_estimate(redis, broker, readers):
     for _ in range(30):
-        inspector.cancel(queued_job(broker).id)
+        readers.cancel(queued_job(broker).id)
     queued_job(broker)
     redis.zadd(broker.keys.of(QUEUE).lanes, {"0:": time.time_ns() // 1_000_000 - 90_000})
 
-    assert inspector.queues.get(QUEUE).oldest_seconds == pytest.approx(90, abs=5)
+    assert readers.queues.get(QUEUE).oldest_seconds == pytest.approx(90, abs=5)
 
 
 @pytest.fixture
@@ -124,12 +124,12 @@ def waits(redis, broker):
     return since
 
 
-def test_jobs_of_a_paused_client_do_not_count_for_the_oldest(broker, inspector, waits):
+def test_jobs_of_a_paused_client_do_not_count_for_the_oldest(broker, readers, waits):
     waits("north", 900, number=3)
     waits("south", 60)
-    inspector.limits.pause_client(QUEUE, "north", "ada")
+    readers.limits.pause_client(QUEUE, "north", "ada")
 
-    details = inspector.queues.get(QUEUE)
+    details = readers.queues.get(QUEUE)
 
     assert details.oldest_seconds == pytest.approx(60, abs=5)
     (pause,) = details.paused_clients
@@ -138,31 +138,31 @@ def test_jobs_of_a_paused_client_do_not_count_for_the_oldest(broker, inspector, 
     assert details.queued == 4
 
 
-def test_if_only_paused_clients_wait_there_is_no_oldest(redis, broker, inspector, waits):
+def test_if_only_paused_clients_wait_there_is_no_oldest(redis, broker, readers, waits):
     waits("north", 900)
-    inspector.limits.pause_client(QUEUE, "north")
-    assert inspector.queues.get(QUEUE).oldest_seconds is None
+    readers.limits.pause_client(QUEUE, "north")
+    assert readers.queues.get(QUEUE).oldest_seconds is None
 
-    inspector.limits.resume_client(QUEUE, "north")
-    details = inspector.queues.get(QUEUE)
+    readers.limits.resume_client(QUEUE, "north")
+    details = readers.queues.get(QUEUE)
     assert (details.oldest_seconds, details.paused_clients) == (pytest.approx(900, abs=5), ())
     assert not redis.exists(broker.keys.of(QUEUE).paused_clients)
 
 
-def test_jobs_of_a_client_at_its_limit_do_not_count_for_the_oldest(broker, inspector, waits):
-    inspector.limits.set_default(QUEUE, max_running=1)
+def test_jobs_of_a_client_at_its_limit_do_not_count_for_the_oldest(broker, readers, waits):
+    readers.limits.set_default(QUEUE, max_running=1)
     waits("north", 900, number=3)
     assert len(claim(broker, 5, worker="w1")) == 1
     waits("north", 900)
     waits("south", 60)
-    assert inspector.queues.get(QUEUE).oldest_seconds == pytest.approx(60, abs=5)
+    assert readers.queues.get(QUEUE).oldest_seconds == pytest.approx(60, abs=5)
 
 
 @pytest.mark.parametrize("cancelled", [0, 1])
 @pytest.mark.parametrize("paused", [49, 60, 600])
-def test_very_many_clients_that_may_not_start_hide_nobody(redis, broker, inspector, waits, paused, cancelled):
+def test_very_many_clients_that_may_not_start_hide_nobody(redis, broker, readers, waits, paused, cancelled):
     for number in range(cancelled):
-        inspector.cancel(queued_job(broker, client=f"cancelled{number}").id)
+        readers.cancel(queued_job(broker, client=f"cancelled{number}").id)
     for number in range(paused):
         waits(f"p{number}", 900)
     broker.limits.change(QUEUE, {f"run:paused:p{number}": f"{number + 1} ada" for number in range(paused)})
@@ -171,14 +171,14 @@ def test_very_many_clients_that_may_not_start_hide_nobody(redis, broker, inspect
     waits("south", 60)
     waits("east", 50)
 
-    details = inspector.queues.get(QUEUE)
+    details = readers.queues.get(QUEUE)
 
     assert details.oldest_seconds == pytest.approx(60, abs=5)
     assert [pause.client for pause in details.paused_clients] == [f"p{number}" for number in range(min(paused, 50))]
 
 
-def test_an_index_that_names_a_client_that_is_not_paused_is_not_believed(redis, broker, inspector):
+def test_an_index_that_names_a_client_that_is_not_paused_is_not_believed(redis, broker, readers):
     queued_job(broker, client="north")
     redis.zadd(broker.keys.of(QUEUE).paused_clients, {"north": 1})
 
-    assert inspector.queues.get(QUEUE).paused_clients == ()
+    assert readers.queues.get(QUEUE).paused_clients == ()

@@ -26,11 +26,11 @@ def rtq_settings(redis, proxy):
         yield
 
 
-def test_it_goes_to_the_end_of_its_lane_there_with_all_its_attempts(redis, broker, inspector):
+def test_it_goes_to_the_end_of_its_lane_there_with_all_its_attempts(redis, broker, readers):
     job = dead_job(broker, "a", client="x", priority=5, expires="+1")
     before = snapshot(redis, times=False)
 
-    assert inspector.requeue(QUEUE, [job.id], to=TARGET) == [job.id]
+    assert readers.requeue(QUEUE, [job.id], to=TARGET) == [job.id]
 
     after = snapshot(redis, times=False)
     assert changes(before, after) == {
@@ -51,69 +51,69 @@ def test_it_goes_to_the_end_of_its_lane_there_with_all_its_attempts(redis, broke
     assert claim(broker, queues=[QUEUE, TARGET]) == [job.id]
 
 
-def test_one_that_has_died_since_it_was_looked_at_is_left_alone(redis, broker, inspector):
+def test_one_that_has_died_since_it_was_looked_at_is_left_alone(redis, broker, readers):
     job = dead_job(broker)
     before = snapshot(redis)
 
-    assert inspector.requeue(QUEUE, [job.id], to=TARGET, latest_ms=1) == []
+    assert readers.requeue(QUEUE, [job.id], to=TARGET, latest_ms=1) == []
 
     assert snapshot(redis) == before
 
 
-def test_a_full_queue_takes_it(broker, inspector):
+def test_a_full_queue_takes_it(broker, readers):
     broker.limits.change(TARGET, {"run:queue": "max_waiting=1"})
     queued_job(broker, queue=TARGET)
     job = dead_job(broker)
 
-    inspector.requeue(QUEUE, [job.id], to=TARGET)
+    readers.requeue(QUEUE, [job.id], to=TARGET)
 
-    assert inspector.queues.get(TARGET).queued == 2
+    assert readers.queues.get(TARGET).queued == 2
 
 
-def test_its_own_queue_is_no_other(redis, broker, inspector):
+def test_its_own_queue_is_no_other(redis, broker, readers):
     job = dead_job(broker)
 
-    assert inspector.requeue(QUEUE, [job.id], to=QUEUE) == [job.id]
+    assert readers.requeue(QUEUE, [job.id], to=QUEUE) == [job.id]
 
     assert snapshot(redis)["lane:0:"] == [job.id]
 
 
-def test_a_queue_that_settings_do_not_name_is_refused_in_words(redis, broker, inspector):
+def test_a_queue_that_settings_do_not_name_is_refused_in_words(redis, broker, readers):
     job = dead_job(broker)
     before = snapshot(redis)
 
     with pytest.raises(ValueError, match=r'Queue bulkk is not one of the settings\. Name it in RTQ\["QUEUES"\]'):
-        inspector.requeue(QUEUE, [job.id], to="bulkk")
+        readers.requeue(QUEUE, [job.id], to="bulkk")
 
     assert snapshot(redis) == before
 
 
-def test_its_id_is_known_where_it_was(broker, inspector):
+def test_its_id_is_known_where_it_was(broker, readers):
     job = dead_job(broker)
-    inspector.requeue(QUEUE, [job.id], to=TARGET)
+    readers.requeue(QUEUE, [job.id], to=TARGET)
 
     assert broker.enqueue(QUEUE, [job]) == ["exists"]
 
 
-def test_the_signal_names_the_queue_where_they_are(broker, inspector):
+def test_the_signal_names_the_queue_where_they_are(broker, readers):
     heard, job = [], dead_job(broker)
     job_requeued.connect(lambda **said: heard.append((said["job_ids"], said["queue"])), weak=False, dispatch_uid="test")
     try:
-        inspector.requeue(QUEUE, [job.id, "unknown"], to=TARGET)
+        readers.requeue(QUEUE, [job.id, "unknown"], to=TARGET)
     finally:
         job_requeued.disconnect(dispatch_uid="test")
 
     assert heard == [([job.id], TARGET)]
 
 
-def test_a_handle_finds_its_job(broker, inspector):
+def test_a_handle_finds_its_job(broker, readers):
     job = dead_job(broker)
-    inspector.requeue(QUEUE, [job.id], to=TARGET)
+    readers.requeue(QUEUE, [job.id], to=TARGET)
 
     found = JobHandle(job.id, QUEUE).refresh()
     assert (found.queue, found.state, found.failures, len(found.errors)) == (TARGET, JobState.QUEUED, 0, 1)
     assert found.expires_at is None
-    assert inspector.cancel(job.id, QUEUE) == "cancelled"
+    assert readers.cancel(job.id, QUEUE) == "cancelled"
 
 
 # -- unique jobs

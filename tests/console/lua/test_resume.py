@@ -4,23 +4,23 @@ from tests.support.jobs import QUEUE, claim, queued_job
 from tests.support.snapshots import GONE, changes, snapshot
 
 
-def test_a_worker_is_woken(redis, broker, inspector):
+def test_a_worker_is_woken(redis, broker, readers):
     job = queued_job(broker)
-    inspector.pause(QUEUE)
+    readers.pause(QUEUE)
     redis.delete(broker.keys.of(QUEUE).work_signal)
     before = snapshot(redis)
 
-    assert inspector.resume(QUEUE)
+    assert readers.resume(QUEUE)
 
     assert changes(before, snapshot(redis)) == {"paused": GONE, "work_signal": {"work": 0}}
     assert claim(broker) == [job.id]
 
 
-def test_the_second_time_a_worker_looks_in_vain(redis, broker, inspector):
-    inspector.pause(QUEUE)
-    inspector.resume(QUEUE)
+def test_the_second_time_a_worker_looks_in_vain(redis, broker, readers):
+    readers.pause(QUEUE)
+    readers.resume(QUEUE)
     before = snapshot(redis)
 
-    assert not inspector.resume(QUEUE)
+    assert not readers.resume(QUEUE)
 
     assert snapshot(redis) == before

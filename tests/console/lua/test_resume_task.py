@@ -10,8 +10,8 @@ TASK = "charge"
 
 
 @pytest.fixture
-def pauses(inspector):
-    return inspector.task_pauses
+def pauses(readers):
+    return readers.task_pauses
 
 
 def hold(broker, pauses, *names, **options):
@@ -33,10 +33,10 @@ def test_nothing_is_left_of_the_pause(redis, broker, pauses):
     assert {"paused", "scheduled", "scheduled_by_client", "waiting_since"}.isdisjoint(left)
 
 
-def test_many_go_back_in_steps(broker, inspector, pauses):
+def test_many_go_back_in_steps(broker, readers, pauses):
     jobs = hold(broker, pauses, *map(str, range(230)))
 
     assert pauses.resume_task(TASK, QUEUE) == [QUEUE]
 
-    assert inspector.queues.get(QUEUE).paused_tasks == ()
+    assert readers.queues.get(QUEUE).paused_tasks == ()
     assert claim(broker, 500) == [job.id for job in jobs]

@@ -77,15 +77,15 @@ def test_a_scheduler_adds_up_once_an_hour(redis, broker, monkeypatch):
     assert int(redis.hget(broker.keys.of(QUEUE).clock, "rolled_up")) <= redis.time()[0] // 3600
 
 
-def test_after_an_idle_night_without_schedulers_no_hour_is_missing(redis, broker, keys, inspector, hour):
+def test_after_an_idle_night_without_schedulers_no_hour_is_missing(redis, broker, keys, readers, hour):
     set_counters(redis, broker, (hour - 11) * 60 + 5, succeeded=3)
     redis.hset(keys.clock, "rolled_up", hour - 11)
     set_counters(redis, broker, (hour - 1) * 60 + 5, succeeded=4)
-    expected = inspector.overview.time_series(QUEUE, 12 * 60, step=60)
+    expected = readers.overview.time_series(QUEUE, 12 * 60, step=60)
 
     roll_up_all(broker)
 
-    series = inspector.overview.time_series(QUEUE, 12 * 60, step=60)
+    series = readers.overview.time_series(QUEUE, 12 * 60, step=60)
     assert series == expected
     assert series.of("succeeded")[-12:] == [3, *[0] * 9, 4, 0]
 
@@ -108,28 +108,28 @@ def test_after_the_clock_was_put_back_hours_are_added_up_again(redis, broker, ke
     assert int(redis.hget(keys.clock, "rolled_up")) in (hour, hour + 1)
 
 
-def test_a_month_is_read_from_hours_and_the_present_one_from_minutes(redis, broker, keys, inspector, hour):
+def test_a_month_is_read_from_hours_and_the_present_one_from_minutes(redis, broker, keys, readers, hour):
     redis.hset(keys.hours_of(hour - 700), mapping={"succeeded": 10})
     redis.hset(keys.hours_of(hour - 100), mapping={"succeeded": 20})
     redis.hset(keys.clock, "rolled_up", hour)
     set_counters(redis, broker, hour * 60, succeeded=5)
     set_counters(redis, broker, (hour - 3) * 60, succeeded=1000)  # it is in the sums of its hour, and counts nothing
 
-    series = inspector.overview.time_series(QUEUE, MONTH, step=60)
+    series = readers.overview.time_series(QUEUE, MONTH, step=60)
 
     assert (series.steps, series.step_seconds, series.total("succeeded")) == (720, 3600, 35)
     assert series.of("succeeded")[-101] == 20
 
 
-def test_hours_that_are_not_added_up_yet_are_read_from_minutes(redis, broker, keys, inspector, hour):
+def test_hours_that_are_not_added_up_yet_are_read_from_minutes(redis, broker, keys, readers, hour):
     redis.hset(keys.clock, "rolled_up", hour - 2)
     redis.hset(keys.hours_of(hour - 3), mapping={"succeeded": 10})
     set_counters(redis, broker, (hour - 2) * 60 + 1, succeeded=5)
 
-    assert inspector.overview.time_series(QUEUE, MONTH, step=60).total("succeeded") == 15
+    assert readers.overview.time_series(QUEUE, MONTH, step=60).total("succeeded") == 15
 
 
-def test_a_queue_that_nobody_uses_has_no_figures(redis, broker, inspector):
+def test_a_queue_that_nobody_uses_has_no_figures(redis, broker, readers):
     queued_job(broker)
 
-    assert inspector.overview.time_series("never", MONTH, step=60).counts == {}
+    assert readers.overview.time_series("never", MONTH, step=60).counts == {}

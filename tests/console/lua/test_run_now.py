@@ -19,11 +19,11 @@ from tests.support.jobs import (
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
-def test_a_scheduled_job_is_queued(redis, broker, inspector):
+def test_a_scheduled_job_is_queued(redis, broker, readers):
     job = scheduled_job(broker, "a", client="x")
     before = snapshot(redis, times=False)
 
-    inspector.run_now(job.id)
+    readers.run_now(job.id)
 
     assert changes(before, snapshot(redis, times=False)) == {
         **dict.fromkeys(["scheduled", "scheduled_by_client", "scheduled_by_client:x"], GONE),
@@ -38,47 +38,47 @@ def test_a_scheduled_job_is_queued(redis, broker, inspector):
     assert claim(broker) == [job.id]
 
 
-def test_who_waits_for_the_end_of_one_like_it_goes_on_waiting(redis, broker, inspector):
+def test_who_waits_for_the_end_of_one_like_it_goes_on_waiting(redis, broker, readers):
     first = held_job(broker, successor="successor")
     (successor,) = (job_id.decode() for job_id in redis.zrange(broker.keys.of(QUEUE).scheduled, 0, -1))
     before = snapshot(redis)
 
     with pytest.raises(WrongState, match=f"{successor} waits until job {first.id} has ended: only one"):
-        inspector.run_now(successor)
+        readers.run_now(successor)
 
     assert snapshot(redis) == before
     settle(broker, "ack", first)
-    inspector.run_now(successor)
+    readers.run_now(successor)
     assert claim(broker) == [successor]
 
 
 @pytest.mark.parametrize("seed", [queued_job, claimed_job, dead_job, finished_job])
-def test_what_does_not_wait_for_a_time_is_left_alone(redis, broker, inspector, seed):
+def test_what_does_not_wait_for_a_time_is_left_alone(redis, broker, readers, seed):
     job = seed(broker)
     before = snapshot(redis)
 
     with pytest.raises(WrongState, match=job.id):
-        inspector.run_now(job.id)
+        readers.run_now(job.id)
 
     assert snapshot(redis) == before
 
 
-def test_a_job_that_is_not_there_is_not_found(redis, broker, inspector):
+def test_a_job_that_is_not_there_is_not_found(redis, broker, readers):
     broker.register_queues([QUEUE])
 
     with pytest.raises(JobNotFound):
-        inspector.run_now(new_job().id)
+        readers.run_now(new_job().id)
 
 
-def test_the_second_one_to_ask_hears_that_it_was_done(redis, broker, inspector):
+def test_the_second_one_to_ask_hears_that_it_was_done(redis, broker, readers):
     job = scheduled_job(broker)
-    inspector.run_now(job.id)
+    readers.run_now(job.id)
 
     with pytest.raises(WrongState, match="is not scheduled or retrying"):
-        inspector.run_now(job.id)
+        readers.run_now(job.id)
 
 
-def test_a_signal_says_so(redis, broker, inspector):
+def test_a_signal_says_so(redis, broker, readers):
     job, heard = scheduled_job(broker), []
 
     def hear(*, job_ids, queue, **kwargs):
@@ -86,7 +86,7 @@ def test_a_signal_says_so(redis, broker, inspector):
 
     signals.job_promoted.connect(hear)
     try:
-        inspector.run_now(job.id)
+        readers.run_now(job.id)
     finally:
         signals.job_promoted.disconnect(hear)
 

@@ -35,19 +35,19 @@ def body(*args, task="shop.ship", **kwargs):
     return serializer.dumps({"task": task, "args": list(args), "kwargs": kwargs})
 
 
-def found(inspector, state="queued", **wanted):
-    return names(job.id for job in inspector.job_list.page(QUEUE, state, filter=JobFilter(**wanted)).jobs)
+def found(readers, state="queued", **wanted):
+    return names(job.id for job in readers.job_list.page(QUEUE, state, filter=JobFilter(**wanted)).jobs)
 
 
 @pytest.mark.parametrize("state", SEEDS)
-def test_the_jobs_of_each_state_are_found_page_by_page_in_the_order_of_their_list(redis, broker, inspector, state):
+def test_the_jobs_of_each_state_are_found_page_by_page_in_the_order_of_their_list(redis, broker, readers, state):
     for number in range(12):
         SEEDS[state](broker, body=body(number, parity="odd" if number % 2 else "even"), client=f"c{number % 3}")
-    in_order = [job.id for job in inspector.job_list.page(QUEUE, state).jobs if job.kwargs["parity"] == "odd"]
+    in_order = [job.id for job in readers.job_list.page(QUEUE, state).jobs if job.kwargs["parity"] == "odd"]
 
     taken, cursor = [], ""
     while cursor or not taken:
-        page = inspector.job_list.page(QUEUE, state, cursor=cursor, limit=2, filter=JobFilter(text="odd"))
+        page = readers.job_list.page(QUEUE, state, cursor=cursor, limit=2, filter=JobFilter(text="odd"))
         taken.append([job.id for job in page.jobs])
         cursor = page.next_cursor
 
@@ -55,25 +55,25 @@ def test_the_jobs_of_each_state_are_found_page_by_page_in_the_order_of_their_lis
     assert [len(ids) for ids in taken[:3]] == [2, 2, 2]
 
 
-def test_a_running_job_that_is_found_has_its_worker(broker, inspector):
+def test_a_running_job_that_is_found_has_its_worker(broker, readers):
     claimed_job(broker, body=body(7), worker="w1")
 
-    (job,) = inspector.job_list.page(QUEUE, "running", filter=JobFilter(task="ship")).jobs
+    (job,) = readers.job_list.page(QUEUE, "running", filter=JobFilter(task="ship")).jobs
 
     assert (job.worker, job.attempt, job.claimed_at is not None, job.lease_left_seconds > 0) == ("w1", 1, True, True)
 
 
-def test_finished_jobs_are_found_by_task_state_and_text(broker, inspector):
+def test_finished_jobs_are_found_by_task_state_and_text(broker, readers):
     job = claimed_job(broker, "done", body=body(7))
     settle(broker, "ack", job, outcome='{"state":"succeeded","task":"shop.ship","attempt":1,"result":[1]}')
     gone = queued_job(broker, "gone", body=body(7))
-    inspector.cancel(gone.id)
+    readers.cancel(gone.id)
 
-    assert found(inspector, "finished", task="ship") == ["done", "gone"][::-1]
-    assert found(inspector, "finished", outcome="cancelled") == ["gone"]
+    assert found(readers, "finished", task="ship") == ["done", "gone"][::-1]
+    assert found(readers, "finished", outcome="cancelled") == ["gone"]
     assert JobWalk(broker, [(QUEUE, "finished")], JobFilter(outcome="succeeded")).count("", 10)[0] == {QUEUE: 1}
-    assert found(inspector, "finished", task="mail") == []
-    assert found(inspector, "finished", text="shop.sh") == ["gone", "done"]
+    assert found(readers, "finished", task="mail") == []
+    assert found(readers, "finished", text="shop.sh") == ["gone", "done"]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_finished_jobs_are_found_by_task_state_and_text(broker, inspector):
         ("null", "nested"),
     ],
 )
-def test_a_text_is_found_in_all_that_a_list_shows(broker, inspector, wanted, where):
+def test_a_text_is_found_in_all_that_a_list_shows(broker, readers, wanted, where):
     line = serializer.dumps({"error_class": "builtins.ValueError", "error": "no stock"})
     job = dead_job(broker, "dead", body=body(task="shop.mail"))
     broker.redis.execute_one(("HSET", broker.keys.of(QUEUE).errors, job.id, line))
@@ -106,10 +106,10 @@ def test_a_text_is_found_in_all_that_a_list_shows(broker, inspector, wanted, whe
     order = {"lines": [{"sku": "ß-1"}, 5], "price": Decimal("12.50"), "day": date(2026, 1, 31), "note": None}
     queued_job(broker, "nested", body=body({"user": 'Ann "O\'Hara"'}, task="shop.mail", order=order))
 
-    assert found(inspector, text=wanted) + found(inspector, "dead", text=wanted) == where.split()
+    assert found(readers, text=wanted) + found(readers, "dead", text=wanted) == where.split()
 
 
-def test_many_lists_are_searched_together_and_page_by_page(redis, broker, inspector):
+def test_many_lists_are_searched_together_and_page_by_page(redis, broker, readers):
     for queue in ("a", "b"):
         for state in ("running", "scheduled", "queued"):
             for number in range(3):
@@ -131,7 +131,7 @@ def test_many_lists_are_searched_together_and_page_by_page(redis, broker, inspec
     ]
 
 
-def test_a_search_that_ends_at_its_depth_goes_on_from_there(redis, broker, inspector):
+def test_a_search_that_ends_at_its_depth_goes_on_from_there(redis, broker, readers):
     broker.enqueue(QUEUE, [new_job(body=body(f"order {number}")) for number in range(1200)])
     lists = [(QUEUE, "dead"), (QUEUE, "queued"), (QUEUE, "finished")]
     search = JobWalk(broker, lists, JobFilter(text="order 1199"))
@@ -143,7 +143,7 @@ def test_a_search_that_ends_at_its_depth_goes_on_from_there(redis, broker, inspe
     assert ([job.args for job in second.jobs], second.searched, second.is_complete) == ([["order 1199"]], 500, True)
 
 
-def test_a_step_of_a_long_list_does_not_search_the_lists_behind_it(redis, broker, inspector, monkeypatch):
+def test_a_step_of_a_long_list_does_not_search_the_lists_behind_it(redis, broker, readers, monkeypatch):
     broker.enqueue(QUEUE, [new_job(body=body(number)) for number in range(600)])
     lists = [(QUEUE, "queued"), (QUEUE, "scheduled"), ("other", "queued"), ("other", "scheduled")]
     sizes = {**dict.fromkeys(lists, 0), (QUEUE, "queued"): 600}
@@ -159,14 +159,14 @@ def test_a_step_of_a_long_list_does_not_search_the_lists_behind_it(redis, broker
     assert calls[:3] == [1, 1, 1]
 
 
-def test_times_are_those_of_the_list(redis, broker, inspector):
+def test_times_are_those_of_the_list(redis, broker, readers):
     job = dead_job(broker, "old", body=body())
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1000})
     dead = dead_job(broker, "new", body=body())
-    died_at = inspector.find(dead.id).died_at
+    died_at = readers.find(dead.id).died_at
 
-    assert found(inspector, "dead", since=died_at) == ["new"]
-    assert found(inspector, "dead", until=inspector.find(job.id).died_at) == ["old"]
+    assert found(readers, "dead", since=died_at) == ["new"]
+    assert found(readers, "dead", until=readers.find(job.id).died_at) == ["old"]
 
 
 def test_a_state_that_has_no_list_is_refused(broker):
@@ -175,15 +175,15 @@ def test_a_state_that_has_no_list_is_refused(broker):
 
 
 @pytest.mark.parametrize("state", LISTS)
-def test_a_cursor_that_redis_cannot_be_asked_for_begins_at_the_beginning(broker, inspector, state):
+def test_a_cursor_that_redis_cannot_be_asked_for_begins_at_the_beginning(broker, readers, state):
     finished_job(broker) if state == "finished" else SEEDS[state](broker)
     place = ("1", "0", "\ud800", "a", "0") if state == "queued" else (1, "\ud800")
 
-    assert len(inspector.job_list.page(QUEUE, state, cursor=encode_cursor((QUEUE, state, *place))).jobs) == 1
+    assert len(readers.job_list.page(QUEUE, state, cursor=encode_cursor((QUEUE, state, *place))).jobs) == 1
 
 
-def test_what_a_torn_log_left_in_the_index_of_a_client_is_not_found(redis, broker, inspector):
+def test_what_a_torn_log_left_in_the_index_of_a_client_is_not_found(redis, broker, readers):
     job, gone = scheduled_job(broker, client="acme"), scheduled_job(broker, client="acme")
     redis.zrem(broker.keys.of(QUEUE).scheduled, gone.id)
 
-    assert found(inspector, "scheduled", client="acme") == names([job.id])
+    assert found(readers, "scheduled", client="acme") == names([job.id])

@@ -21,9 +21,9 @@ def report(broker):
 
 
 @pytest.fixture
-def failures(inspector):
+def failures(readers):
     """What is told of the queue: task -> its failures."""
-    return lambda: inspector.overview.read().queues[0].task_failures
+    return lambda: readers.overview.read().queues[0].task_failures
 
 
 def minutes_later(redis, broker, minutes):
@@ -34,7 +34,7 @@ def minutes_later(redis, broker, minutes):
         redis.rename(key, name + b":%d" % (int(minute) - minutes))
 
 
-def test_runs_are_counted_by_the_minute_if_some_failed(redis, inspector, report, failures):
+def test_runs_are_counted_by_the_minute_if_some_failed(redis, readers, report, failures):
     report(20, 2)
     report(5, 0)
     report(9, 0, task="pay")
@@ -42,29 +42,29 @@ def test_runs_are_counted_by_the_minute_if_some_failed(redis, inspector, report,
     (found,) = failures().items()
 
     assert found[0] == "ship"
-    assert found[1].lately(inspector.overview.read().now, 2) == (2, 27)
+    assert found[1].lately(readers.overview.read().now, 2) == (2, 27)
     assert (found[1].in_a_row, found[1].since) == (0, None)
 
 
 @pytest.mark.parametrize(("ago", "latest", "lately"), [(0, 12, 12), (2, 0, 12), (5, 0, 0)])
 def test_earlier_minutes_count_for_less_and_then_not_at_all(
-    redis, broker, inspector, report, failures, ago, latest, lately
+    redis, broker, readers, report, failures, ago, latest, lately
 ):
     report(10, 2)
     minutes_later(redis, broker, ago)
 
-    now, found = inspector.overview.read().now, failures().get("ship")
+    now, found = readers.overview.read().now, failures().get("ship")
 
     assert (found is not None) is bool(lately)
     if found:
         assert [found.lately(now, minutes).runs for minutes in (2, 5)] == [latest, lately]
 
 
-def test_runs_that_failed_in_a_row_are_told_since_the_first(redis, broker, inspector, report, failures):
+def test_runs_that_failed_in_a_row_are_told_since_the_first(redis, broker, readers, report, failures):
     report(5000, 0)
     report(0, 4)
     assert failures()["ship"].in_a_row == 0
-    before = inspector.overview.read().now
+    before = readers.overview.read().now
     report(0, 8)
 
     found = failures()["ship"]

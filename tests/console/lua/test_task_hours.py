@@ -10,15 +10,15 @@ from tests.support.jobs import QUEUE, claimed_job
 
 LOW = "low"
 READS = {
-    "list": lambda inspector: inspector.tasks.all(24)[0]["ship"].done,
-    "page": lambda inspector: inspector.tasks.get("ship", 24).total.done,
+    "list": lambda readers: readers.tasks.all(24)[0]["ship"].done,
+    "page": lambda readers: readers.tasks.get("ship", 24).total.done,
 }
 
 
 @pytest.fixture(params=READS.values(), ids=READS)
-def done(request, inspector):
+def done(request, readers):
     """Reads how many runs of a task succeeded."""
-    return lambda: request.param(inspector)
+    return lambda: request.param(readers)
 
 
 @pytest.fixture
@@ -117,32 +117,32 @@ def test_a_new_queue_is_read(redis, broker, done, hour):
     assert done() == 340
 
 
-def test_other_tasks_are_shown_too(redis, broker, inspector, hour):
+def test_other_tasks_are_shown_too(redis, broker, readers, hour):
     tell(broker, "done mail", 5)
     redis.hset(broker.keys.of(QUEUE).tasks + str(hour - 1).encode(), "done mail", 3)
 
-    found = [inspector.tasks.all(24)[0] for _ in range(2)]
+    found = [readers.tasks.all(24)[0] for _ in range(2)]
 
     assert found[0] == found[1]
     assert found[0]["mail"].done == 8
-    assert inspector.tasks.get("mail", 24).total.done == 8
-    assert inspector.tasks.get("ship", 24).total.done == 333
+    assert readers.tasks.get("mail", 24).total.done == 8
+    assert readers.tasks.get("ship", 24).total.done == 333
 
 
-def test_spans_are_kept_apart(inspector, hour):
-    totals = [inspector.tasks.get("ship", hours).total.done for _ in range(2) for hours in (0, 1, 24)]
+def test_spans_are_kept_apart(readers, hour):
+    totals = [readers.tasks.get("ship", hours).total.done for _ in range(2) for hours in (0, 1, 24)]
 
     assert totals == [3, 33, 333] * 2
 
 
-def test_very_many_counters_are_read_in_many_round_trips(inspector, hour, trips, monkeypatch):
+def test_very_many_counters_are_read_in_many_round_trips(readers, hour, trips, monkeypatch):
     monkeypatch.setattr(task_hours, "AT_ONCE", 1)
 
-    assert inspector.tasks.all(24)[0]["ship"].done == 333
+    assert readers.tasks.all(24)[0]["ship"].done == 333
     assert len(trips) == 2 + 6  # three hours of two queues
 
 
-def test_a_read_goes_on_where_the_last_one_failed(inspector, hour, trips, monkeypatch):
+def test_a_read_goes_on_where_the_last_one_failed(readers, hour, trips, monkeypatch):
     monkeypatch.setattr(task_hours, "AT_ONCE", 1)
     exchange = RedisClient._exchange
 
@@ -153,19 +153,19 @@ def test_a_read_goes_on_where_the_last_one_failed(inspector, hour, trips, monkey
 
     monkeypatch.setattr(RedisClient, "_exchange", fails_late)
     with pytest.raises(BrokerUnavailable):
-        inspector.tasks.all(24)
+        readers.tasks.all(24)
     monkeypatch.setattr(RedisClient, "_exchange", exchange)
     trips.clear()
 
-    assert inspector.tasks.all(24)[0]["ship"].done == 333
+    assert readers.tasks.all(24)[0]["ship"].done == 333
     assert len(trips) == 2 + 3  # of four hours that are over, three were known
 
 
-def test_how_long_tasks_usually_run_is_read_once_a_minute(redis, broker, inspector, hour, trips, monkeypatch):
+def test_how_long_tasks_usually_run_is_read_once_a_minute(redis, broker, readers, hour, trips, monkeypatch):
     claimed_job(broker)
-    inspector.workers(with_usual=True)
+    readers.workers(with_usual=True)
     trips.clear()
 
-    inspector.workers(with_usual=True)
+    readers.workers(with_usual=True)
 
     assert len(trips) == 2

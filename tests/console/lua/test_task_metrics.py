@@ -19,45 +19,45 @@ def count_runs(redis, keys, hour, numbers):
         redis.hset(keys.tasks + str(hour - back).encode(), "done ship", number)
 
 
-def test_outcomes_are_told_by_task(redis, broker, inspector):
+def test_outcomes_are_told_by_task(redis, broker, readers):
     tell(broker, "done ship", 6, "failed ship", 2, "retried ship", 1, "dead ship", 1, "expired mail", 4)
 
-    figures = inspector.tasks.all()[0]
+    figures = readers.tasks.all()[0]
 
     assert figures == {"mail": TaskMetrics(expired=4), "ship": TaskMetrics(done=6, failed=2, retried=1, dead=1)}
     assert (figures["ship"].failure_rate, figures["mail"].failure_rate) == (0.25, None)
 
 
-def test_how_long_runs_and_waits_took_is_told_from_buckets(redis, broker, inspector):
+def test_how_long_runs_and_waits_took_is_told_from_buckets(redis, broker, readers):
     tell(
         broker,
         *(f"r{bucket_of(0.1)} ship", 50, f"r{bucket_of(2.0)} ship", 45, f"r{bucket_of(60.0)} ship", 5),
         *(f"w{bucket_of(5)} ship", 99, f"w{bucket_of(30_000)} ship", 1),
     )
 
-    figures = inspector.tasks.all()[0]["ship"]
+    figures = readers.tasks.all()[0]["ship"]
 
     assert (figures.run_p50, figures.run_p95) == (pytest.approx(0.1, rel=0.13), pytest.approx(2, rel=0.13))
     assert (figures.wait_p50, figures.wait_p95) == (pytest.approx(0.005, rel=0.13), pytest.approx(0.005, rel=0.13))
 
 
 @pytest.mark.parametrize("runs_a_job", [False, True])
-def test_the_overview_gets_run_times_only_while_a_job_runs(redis, broker, inspector, runs_a_job):
+def test_the_overview_gets_run_times_only_while_a_job_runs(redis, broker, readers, runs_a_job):
     tell(broker, "done ship", 6, "retried ship", 1, f"r{bucket_of(2.0)} ship", 7, f"w{bucket_of(5)} ship", 7)
     if runs_a_job:
         claimed_job(broker)
 
-    (row,) = inspector.overview.read().queues
+    (row,) = readers.overview.read().queues
 
     runs = {bucket_of(2.0): 7} if runs_a_job else {}
     assert row.tasks == {"ship": TaskMetrics(done=6, retried=1, runs=runs)}
 
 
-def test_the_overview_adds_up_the_last_hour_and_the_present_one(redis, broker, keys, hour, inspector):
+def test_the_overview_adds_up_the_last_hour_and_the_present_one(redis, broker, keys, hour, readers):
     count_runs(redis, keys, hour, {0: 1, 1: 10, 2: 100})
     broker.register_queues([QUEUE])
 
-    (row,) = inspector.overview.read().queues
+    (row,) = readers.overview.read().queues
 
     assert row.tasks == {"ship": TaskMetrics(done=11)}
 

@@ -17,68 +17,68 @@ def set_counters(redis, broker, minute, **counters):
     redis.hset(broker.keys.of(QUEUE).stats_of(minute), mapping=counters)
 
 
-def test_each_minute_has_its_number_and_the_present_one_is_the_last(redis, broker, inspector, minute):
+def test_each_minute_has_its_number_and_the_present_one_is_the_last(redis, broker, readers, minute):
     set_counters(redis, broker, minute, succeeded=3)
     set_counters(redis, broker, minute - 2, succeeded=5, failed=1)
 
-    series = inspector.overview.time_series(QUEUE, 4)
+    series = readers.overview.time_series(QUEUE, 4)
 
     assert (series.of("succeeded"), series.of("failed")) == ([0, 5, 0, 3], [0, 1, 0, 0])
     assert (series.step_seconds, series.steps) == (60, 4)
     assert series.begins_at.timestamp() == (minute - 3) * 60
 
 
-def test_minutes_are_added_up_in_steps_that_begin_at_round_times(redis, broker, inspector, minute):
+def test_minutes_are_added_up_in_steps_that_begin_at_round_times(redis, broker, readers, minute):
     first = minute // 5 * 5
     for place in range(-5, minute - first + 1):
         set_counters(redis, broker, first + place, dead=1)
 
-    series = inspector.overview.time_series(QUEUE, 10, step=5)
+    series = readers.overview.time_series(QUEUE, 10, step=5)
 
     assert series.of("dead") == [5, minute - first + 1]
     assert series.begins_at.timestamp() == (first - 5) * 60
 
 
-def test_what_never_happened_is_nought(redis, inspector):
-    series = inspector.overview.time_series("never", 3)
+def test_what_never_happened_is_nought(redis, readers):
+    series = readers.overview.time_series("never", 3)
 
     assert series.of("succeeded") == [0, 0, 0]
     assert (series.total("succeeded"), series.total("succeeded", 2)) == (0, 0)
 
 
-def test_the_last_steps_can_be_added_up_alone(redis, broker, inspector, minute):
+def test_the_last_steps_can_be_added_up_alone(redis, broker, readers, minute):
     for place, number in enumerate((1, 10, 100)):
         set_counters(redis, broker, minute - 2 + place, succeeded=number)
 
-    series = inspector.overview.time_series(QUEUE, 3)
+    series = readers.overview.time_series(QUEUE, 3)
 
     assert (series.total("succeeded"), series.total("succeeded", 2)) == (111, 110)
 
 
-def test_more_than_two_days_are_read_in_steps_of_whole_hours(redis, inspector):
-    two_days, week = inspector.overview.time_series(QUEUE, 2880), inspector.overview.time_series(QUEUE, 10_080)
+def test_more_than_two_days_are_read_in_steps_of_whole_hours(redis, readers):
+    two_days, week = readers.overview.time_series(QUEUE, 2880), readers.overview.time_series(QUEUE, 10_080)
 
     assert (two_days.steps, two_days.step_seconds) == (60, 48 * 60)
     assert (week.steps, week.step_seconds) == (56, 3 * 3600)
 
 
-def test_30_days_are_the_most(redis, inspector):
-    series = inspector.overview.time_series(QUEUE, 1_000_000)
+def test_30_days_are_the_most(redis, readers):
+    series = readers.overview.time_series(QUEUE, 1_000_000)
 
     assert (series.steps, series.step_seconds) == (60, 12 * 3600)
 
 
 @pytest.mark.parametrize(("minutes", "step"), [(1440, 20), (2880, 1), (2880, 7), (7 * 1440, 120), (30 * 1440, 720)])
-def test_a_long_history_is_read_in_short_calls_with_the_same_answer(redis, broker, inspector, minute, minutes, step):
+def test_a_long_history_is_read_in_short_calls_with_the_same_answer(redis, broker, readers, minute, minutes, step):
     kept = range(0, 2880, 3)
     pipe = redis.pipeline(transaction=False)
     for back in kept:
         pipe.hset(broker.keys.of(QUEUE).stats_of(minute - back), mapping={"succeeded": back + 1, "failed": back % 2})
     pipe.execute()
-    reader = inspector.overview.series
+    reader = readers.overview.series
     calls = reader._calls(QUEUE, minutes, step, minute * 60_000)
 
-    series = inspector.overview.time_series(QUEUE, minutes, step=step)
+    series = readers.overview.time_series(QUEUE, minutes, step=step)
 
     first = series.last - series.steps + 1
     expected = [0] * series.steps
@@ -90,7 +90,7 @@ def test_a_long_history_is_read_in_short_calls_with_the_same_answer(redis, broke
 
 
 @pytest.mark.parametrize("hours", [1, 30, 49, 200])
-def test_hours_that_are_rolled_up_are_read_in_short_calls_too(redis, broker, inspector, minute, hours):
+def test_hours_that_are_rolled_up_are_read_in_short_calls_too(redis, broker, readers, minute, hours):
     keys, present = broker.keys.of(QUEUE), minute // 60
     redis.hset(keys.clock, "rolled_up", present - hours + 1)
     pipe = redis.pipeline(transaction=False)
@@ -100,7 +100,7 @@ def test_hours_that_are_rolled_up_are_read_in_short_calls_too(redis, broker, ins
         pipe.hset(keys.stats_of(minute - back), "succeeded", 1)
     pipe.execute()
 
-    series = inspector.overview.time_series(QUEUE, 10 * 1440, step=60)
+    series = readers.overview.time_series(QUEUE, 10 * 1440, step=60)
 
     rolled_up = [1000] * (240 - hours)
     assert series.of("succeeded")[: len(rolled_up)] == rolled_up

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.console.reading.actions import ACTIONS, VERBS, How
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.exceptions import WrongState
 from tests.support.jobs import (
@@ -34,77 +34,77 @@ SEEDS = {
 
 @both
 @pytest.mark.parametrize(("state", "verb"), [(state, verb) for state in VERBS for verb in VERBS[state]])
-def test_each_action_tells_what_it_did(redis, broker, inspector, state, verb, moment):
+def test_each_action_tells_what_it_did(redis, broker, readers, state, verb, moment):
     jobs = [SEEDS[state](broker).id for _ in range(3 if state != "running" else 1)]
     how = How(running="ask" if state == "running" else "leave")
     redis.load_scripts()
     redis.drop_connection(moment)
 
-    assert inspector.actions.done(verb, QUEUE, jobs, how) == jobs
+    assert readers.actions.done(verb, QUEUE, jobs, how) == jobs
 
 
 @pytest.mark.parametrize(
     ("state", "verb"),
     [(state, verb) for verb, action in ACTIONS.items() if action.done for state in SEEDS if state not in action.states],
 )
-def test_an_action_leaves_jobs_in_other_states_alone(broker, inspector, state, verb):
+def test_an_action_leaves_jobs_in_other_states_alone(broker, readers, state, verb):
     job = SEEDS[state](broker)
 
-    assert inspector.actions.done(verb, QUEUE, [job.id, "unknown"]) == []
-    assert inspector.find(job.id).state in (state, "succeeded")
+    assert readers.actions.done(verb, QUEUE, [job.id, "unknown"]) == []
+    assert readers.find(job.id).state in (state, "succeeded")
 
 
-def test_requeue_tells_of_what_was_done_by_others_long_before_that_it_was_not_us(redis, broker, inspector):
+def test_requeue_tells_of_what_was_done_by_others_long_before_that_it_was_not_us(redis, broker, readers):
     job = dead_job(broker)
-    assert inspector.requeue(QUEUE, [job.id]) == [job.id]
+    assert readers.requeue(QUEUE, [job.id]) == [job.id]
     record = redis.hget(broker.keys.of(QUEUE).jobs, job.id).split(b" ", 3)
     record[2] = b"%d" % (int(record[2]) - 60_000)
     redis.hset(broker.keys.of(QUEUE).jobs, job.id, b" ".join(record))
     redis.load_scripts()
     redis.drop_connection("after")
-    assert inspector.requeue(QUEUE, [job.id]) == []
+    assert readers.requeue(QUEUE, [job.id]) == []
 
 
-def test_requeue_tells_it_of_a_job_that_is_over_by_then(redis, broker, inspector):
+def test_requeue_tells_it_of_a_job_that_is_over_by_then(redis, broker, readers):
     job = dead_job(broker)
-    inspector.requeue(QUEUE, [job.id])
+    readers.requeue(QUEUE, [job.id])
     claim(broker, worker="w1")
     settle(broker, "ack", job, worker="w1")
     redis.load_scripts()
     redis.drop_connection("after")
-    assert inspector.requeue(QUEUE, [job.id]) == [job.id]
+    assert readers.requeue(QUEUE, [job.id]) == [job.id]
 
 
-def test_run_now_of_a_dead_letter_is_refused_after_a_lost_reply_too(redis, broker, inspector):
+def test_run_now_of_a_dead_letter_is_refused_after_a_lost_reply_too(redis, broker, readers):
     job = dead_job(broker)
     redis.load_scripts()
     redis.drop_connection("after")
     with pytest.raises(WrongState):
-        inspector.run_now(job.id, QUEUE)
+        readers.run_now(job.id, QUEUE)
 
 
 @both
-def test_a_requeue_with_other_arguments_tells_what_it_did(redis, broker, inspector, moment):
+def test_a_requeue_with_other_arguments_tells_what_it_did(redis, broker, readers, moment):
     job = dead_job(broker, body=BODY)
     redis.load_scripts()
     redis.drop_connection(moment, around=SCRIPTS["requeue"].sha)
-    inspector.requeue_changed(QUEUE, job.id, [2], {})
-    assert inspector.find(job.id, QUEUE).args == [2]
+    readers.requeue_changed(QUEUE, job.id, [2], {})
+    assert readers.find(job.id, QUEUE).args == [2]
 
 
-def test_one_that_somebody_else_changed_otherwise_is_refused(redis, broker, inspector, monkeypatch):
+def test_one_that_somebody_else_changed_otherwise_is_refused(redis, broker, readers, monkeypatch):
     job = dead_job(broker, body=BODY)
-    found = inspector.find(job.id, QUEUE)
-    inspector.requeue_changed(QUEUE, job.id, [3], {})
-    monkeypatch.setattr(inspector, "find", lambda *_: found)  # it was dead when we looked
+    found = readers.find(job.id, QUEUE)
+    readers.requeue_changed(QUEUE, job.id, [3], {})
+    monkeypatch.setattr(readers, "find", lambda *_: found)  # it was dead when we looked
     redis.load_scripts()
     redis.drop_connection("after", around=SCRIPTS["requeue"].sha)
     with pytest.raises(WrongState):
-        inspector.requeue_changed(QUEUE, job.id, [2], {})
+        readers.requeue_changed(QUEUE, job.id, [2], {})
 
 
-@pytest.mark.parametrize("verb", [Inspector.requeue, Inspector.discard])
+@pytest.mark.parametrize("verb", [Readers.requeue, Readers.discard])
 @pytest.mark.parametrize("ids", ["0" * 32, [None], [b"0" * 32]])
-def test_what_is_no_list_of_ids_is_refused(inspector, verb, ids):
+def test_what_is_no_list_of_ids_is_refused(readers, verb, ids):
     with pytest.raises(TypeError, match=r"job_ids is .*, but has to be a list of the ids of jobs"):
-        verb(inspector, QUEUE, ids)
+        verb(readers, QUEUE, ids)

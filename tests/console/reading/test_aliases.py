@@ -31,54 +31,54 @@ def ship():
     """A task that was renamed."""
 
 
-def test_a_pause_and_its_end(broker, inspector):
+def test_a_pause_and_its_end(broker, readers):
     jobs = [queued_job(broker, body=body(name)) for name in (OLD, NEW)]
     other = queued_job(broker, body=body("aliases.older"))
 
-    assert inspector.task_pauses.pause_task(NEW) == [QUEUE]
+    assert readers.task_pauses.pause_task(NEW) == [QUEUE]
     assert claim_all(broker) == [other.id]
-    assert inspector.task_pauses.pause_task(NEW) == []
+    assert readers.task_pauses.pause_task(NEW) == []
 
-    assert inspector.task_pauses.resume_task(NEW) == [QUEUE]
+    assert readers.task_pauses.resume_task(NEW) == [QUEUE]
     assert claim(broker, 5) == [job.id for job in jobs]
 
 
-def test_one_name_alone_may_be_paused(broker, inspector):
+def test_one_name_alone_may_be_paused(broker, readers):
     job = queued_job(broker, body=body(NEW))
     queued_job(broker, body=body(OLD))
 
-    inspector.task_pauses.pause_task(OLD)
+    readers.task_pauses.pause_task(OLD)
 
     assert claim(broker, 5) == [job.id]
 
 
 @pytest.mark.parametrize("wanted", [NEW, f"={NEW}", "new"])
-def test_all_waiting_jobs_are_cancelled(broker, inspector, wanted):
+def test_all_waiting_jobs_are_cancelled(broker, readers, wanted):
     for name in (NEW, OLD):
         queued_job(broker, body=body(name))
         scheduled_job(broker, body=body(name))
     other = queued_job(broker, body=body("aliases.older"))
 
-    result = sweeps.run(inspector, "cancel", task=wanted)
+    result = sweeps.run(readers, "cancel", task=wanted)
 
     assert len(result.done) == 4
     assert claim_all(broker) == [other.id]
 
 
 @pytest.mark.parametrize("state", ["queued", "scheduled", "dead", "finished"])
-def test_a_filter_finds_them(broker, inspector, state):
+def test_a_filter_finds_them(broker, readers, state):
     make = {"queued": queued_job, "scheduled": scheduled_job, "dead": dead_job, "finished": claimed_job}[state]
     for name in (NEW, OLD, "aliases.older"):
         job = make(broker, body=body(name))
         if state == "finished":
             settle(broker, "ack", job, outcome=f'{{"state":"succeeded","task":"{name}"}}')
 
-    page = inspector.job_list.page(QUEUE, state, filter=JobFilter(task=f"={NEW}"))
+    page = readers.job_list.page(QUEUE, state, filter=JobFilter(task=f"={NEW}"))
 
     assert sorted(job.task for job in page.jobs) == [NEW, OLD]
 
 
-def test_its_jobs_and_dead_letters_are_counted(broker, inspector):
+def test_its_jobs_and_dead_letters_are_counted(broker, readers):
     names = [NEW, OLD, OLD, "aliases.older"]
     for n, name in enumerate(names):
         bury(broker, name, kind="a.B")
@@ -88,7 +88,7 @@ def test_its_jobs_and_dead_letters_are_counted(broker, inspector):
         queued_job(broker, body=body(name))
         scheduled_job(broker, body=body(name))
 
-    found = inspector.tasks.get(NEW)
+    found = readers.tasks.get(NEW)
 
     here, there = sorted(found.queues, key=lambda each: each.queue.name == "other")
     assert (here.queued, here.scheduled, here.retrying, here.dead) == (3, 3, 3, 3)
@@ -96,8 +96,8 @@ def test_its_jobs_and_dead_letters_are_counted(broker, inspector):
     assert {group.task: group.count for _queue, group in found.groups} == {NEW: 1, OLD: 2}
 
 
-def test_its_runs_are_counted(broker, inspector):
+def test_its_runs_are_counted(broker, readers):
     tell(broker, f"done {NEW}", 5, f"done {OLD}", 3, "done aliases.older", 1)
 
-    assert [inspector.tasks.get(name).total.done for name in (NEW, OLD)] == [8, 3]
-    assert inspector.tasks.get(NEW).total.done == 8  # with what it remembers
+    assert [readers.tasks.get(name).total.done for name in (NEW, OLD)] == [8, 3]
+    assert readers.tasks.get(NEW).total.done == 8  # with what it remembers

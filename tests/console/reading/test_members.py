@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django_rtq import workflow
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.members import membership_of, why_not_started
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.reading.selection import QueryError, Selection
 from django_rtq.console.search import read_query, search_all
 from django_rtq.core.handle import JobHandle
@@ -34,17 +34,17 @@ def test_the_dead_jobs_of_several_parts_are_known_by_their_ids(broker):
     assert sorted(Workflow(FLOW).dead()) == sorted((member.id, QUEUE) for member in dead)
 
 
-def test_dead_jobs_are_requeued_in_the_queue_where_they_are(broker, inspector):
+def test_dead_jobs_are_requeued_in_the_queue_where_they_are(broker, readers):
     with workflow("twice") as flow:
         flow.map(tasks.refuse, "abc")
     drain(raise_errors=False)
     dead = [JobHandle(job_id, QUEUE) for job_id, _ in flow.handle.dead()][:2]
     requeue_elsewhere(broker, dead, "bulk")
     drain(raise_errors=False)
-    inspector.discard("bulk", [dead[0].id])
+    readers.discard("bulk", [dead[0].id])
 
     assert flow.handle.requeue_dead() == 2
-    found = inspector.find(dead[1].id)
+    found = readers.find(dead[1].id)
     assert (found.state, found.queue) == ("queued", "bulk")
 
 
@@ -59,7 +59,7 @@ def two_flows(broker):
 
 
 def found(query):
-    return [job.id for job in search_all(get_inspector(), read_query(get_inspector(), query))]
+    return [job.id for job in search_all(readers_of(), read_query(readers_of(), query))]
 
 
 def test_a_query_finds_the_jobs_of_a_workflow_by_its_name_or_id(broker):
@@ -74,7 +74,7 @@ def test_a_query_finds_the_jobs_of_a_workflow_by_its_name_or_id(broker):
 
 def test_a_workflow_that_nobody_knows_is_named(broker):
     with pytest.raises(QueryError, match="workflow:none: no workflow has this name"):
-        read_query(get_inspector(), "workflow:none")
+        read_query(readers_of(), "workflow:none")
     assert found("workflow:ffffffffffff") == []
 
 
@@ -93,13 +93,13 @@ def test_all_waiting_jobs_of_a_workflow_are_cancelled_and_no_others(broker):
 
     call_command("rtq_jobs", "cancel", "--query", f"workflow:{OTHER}", "--no-input", stdout=StringIO())
 
-    (left,) = search_all(get_inspector(), Selection(states=["queued"]))
+    (left,) = search_all(readers_of(), Selection(states=["queued"]))
     assert membership_of(left.id, "") is None
 
 
 def test_a_stored_filter_is_the_same_again(broker):
     two_flows(broker)
-    query = read_query(get_inspector(), "queue:default workflow:flow")
+    query = read_query(readers_of(), "queue:default workflow:flow")
 
     assert query.filter.workflow_ids == (FLOW,)
     assert Selection.read(query.stored()).filter == query.filter
@@ -125,7 +125,7 @@ def test_a_step_that_has_not_started_says_what_it_waits_for(broker):
     end(broker, "bury", *members[:2])
     assert reasons() == ["2 of 3 jobs of step t are dead"]
     end(broker, "ack", members[2])
-    get_inspector().requeue("default", [member.id for member in members[:2]])
+    readers_of().requeue("default", [member.id for member in members[:2]])
     advance(broker, *members)
     assert reasons() == ["2 of 3 jobs of step t are not over"]
 

@@ -10,16 +10,16 @@ BIG = '{"task":"t","args":["' + 3000 * "x" + '"]}'
 
 
 @pytest.fixture
-def read(inspector):
-    return lambda: {queue.name: queue.sizes for queue in inspector.memory.read()}
+def read(readers):
+    return lambda: {queue.name: queue.sizes for queue in readers.memory.read()}
 
 
-def test_the_largest_queue_comes_first_with_what_it_holds(broker, inspector, read):
+def test_the_largest_queue_comes_first_with_what_it_holds(broker, readers, read):
     queued_job(broker, queue="low")
     for number in range(100):
         queued_job(broker, body=BIG, client=f"client-{number}")
 
-    first, second = inspector.memory.read()
+    first, second = readers.memory.read()
 
     assert (first.name, second.name) == (QUEUE, "low")
     assert 300_000 < first.sizes["jobs"] < 500_000

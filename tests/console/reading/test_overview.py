@@ -46,11 +46,11 @@ def _one_of_each(redis, broker):
 
 
 @pytest.mark.usefixtures("_one_of_each")
-def test_queues_workers_and_server_are_told(redis, broker, inspector):
+def test_queues_workers_and_server_are_told(redis, broker, readers):
     broker.heartbeat([QUEUE], {WORKER: NOTE}, promote=True)
     before = snapshot(redis)
 
-    front = inspector.overview.read()
+    front = readers.overview.read()
 
     (row,) = front.queues
     assert (row.details.queued, row.details.running, row.details.dead) == (1, 1, 1)
@@ -64,33 +64,33 @@ def test_queues_workers_and_server_are_told(redis, broker, inspector):
     assert snapshot(redis) == before
 
 
-def test_a_queue_that_no_scheduler_looks_after_is_named(redis, broker, inspector):
+def test_a_queue_that_no_scheduler_looks_after_is_named(redis, broker, readers):
     broker.register_queues(["high", "low"])
     promote(broker, "high")
 
-    assert inspector.overview.read().unscheduled == ["low"]
+    assert readers.overview.read().unscheduled == ["low"]
 
 
 @pytest.mark.parametrize("queues", [1, 20])
-def test_it_takes_two_round_trips_however_much_there_is(redis, broker, inspector, trips, queues):
+def test_it_takes_two_round_trips_however_much_there_is(redis, broker, readers, trips, queues):
     for number in range(queues):
         for _ in range(10):
             queued_job(broker, queue=f"queue-{number}")
     broker.heartbeat([QUEUE], {f"worker-{number}": NOTE for number in range(queues)}, promote=True)
     trips.clear()
 
-    inspector.overview.read()
+    readers.overview.read()
     assert len(trips) == 2
-    inspector.overview.read(1440)
+    readers.overview.read(1440)
     assert len(trips) == 5  # a long history is read first
 
 
 @pytest.mark.usefixtures("_one_of_each")
 @pytest.mark.parametrize("state", LISTS)
-def test_a_page_of_a_list_has_what_is_there_and_takes_one_round_trip(broker, inspector, trips, state):
+def test_a_page_of_a_list_has_what_is_there_and_takes_one_round_trip(broker, readers, trips, state):
     trips.clear()
 
-    page = inspector.job_list.page(QUEUE, state)
+    page = readers.job_list.page(QUEUE, state)
 
     found = {"queued": "queued_job", "running": "claimed_job"}.get(state, f"{state}_job")
     assert names(job.id for job in page.jobs) == [found]
@@ -98,14 +98,14 @@ def test_a_page_of_a_list_has_what_is_there_and_takes_one_round_trip(broker, ins
 
 
 @pytest.mark.usefixtures("_one_of_each")
-def test_looking_takes_few_round_trips(inspector, trips):
+def test_looking_takes_few_round_trips(readers, trips):
     for question, most in (
-        (inspector.workers, 2),
-        (lambda: inspector.queues.get(QUEUE), 1),
-        (lambda: inspector.clients.busiest(QUEUE), 1),
-        (inspector.tasks.all, 2),
-        (lambda: inspector.dead_letters.groups(QUEUE), 3),
-        (lambda: sweeps.count(inspector, "requeue", states=["dead"]), 2),
+        (readers.workers, 2),
+        (lambda: readers.queues.get(QUEUE), 1),
+        (lambda: readers.clients.busiest(QUEUE), 1),
+        (readers.tasks.all, 2),
+        (lambda: readers.dead_letters.groups(QUEUE), 3),
+        (lambda: sweeps.count(readers, "requeue", states=["dead"]), 2),
     ):
         trips.clear()
         question()
@@ -114,7 +114,7 @@ def test_looking_takes_few_round_trips(inspector, trips):
 
 @pytest.mark.parametrize("state", ["scheduled", "retrying", "dead", "finished"])
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])
-def test_pages_go_on_where_the_last_one_ended_even_within_one_moment(redis, broker, inspector, state, limit):
+def test_pages_go_on_where_the_last_one_ended_even_within_one_moment(redis, broker, readers, state, limit):
     key = getattr(broker.keys.of(QUEUE), "result_times" if state == "finished" else state)
     ids = [f"job-{number}" for number in range(5)]
     redis.zadd(key, dict.fromkeys(ids, 2_000_000_000_000))
@@ -122,7 +122,7 @@ def test_pages_go_on_where_the_last_one_ended_even_within_one_moment(redis, brok
     redis.hset(getattr(broker.keys.of(QUEUE), stored), mapping=dict.fromkeys(ids, text))
     found, cursor = [], None
     while cursor != "":
-        page = inspector.job_list.page(QUEUE, state, cursor=cursor or "", limit=limit)
+        page = readers.job_list.page(QUEUE, state, cursor=cursor or "", limit=limit)
         assert len(page.jobs) <= limit
         found, cursor = found + [job.id for job in page.jobs], page.next_cursor
 
@@ -130,14 +130,14 @@ def test_pages_go_on_where_the_last_one_ended_even_within_one_moment(redis, brok
     assert len(found) == 5
 
 
-def test_who_has_failed_is_not_among_the_scheduled(redis, broker, inspector):
+def test_who_has_failed_is_not_among_the_scheduled(redis, broker, readers):
     keys = broker.keys.of(QUEUE)
     ids = [f"job-{number:04}" for number in range(1200)]
     redis.zadd(keys.scheduled, dict.fromkeys(ids, 2_000_000_000_000))
     redis.zadd(keys.retrying, dict.fromkeys(ids[:1100], 2_000_000_000_000))
     redis.hset(keys.jobs, mapping=dict.fromkeys(ids, "0 3 1 0 \n{}"))
 
-    page = inspector.job_list.page(QUEUE, "scheduled")
+    page = readers.job_list.page(QUEUE, "scheduled")
 
     assert [job.id for job in page.jobs] == ids[1100:1150]
 
@@ -167,15 +167,15 @@ def test_what_endangers_jobs_is_told(info, warnings):
     assert read_server(info, 1).warnings == warnings
 
 
-def test_a_server_that_refuses_is_full_however_little_it_uses(redis, broker, inspector):
+def test_a_server_that_refuses_is_full_however_little_it_uses(redis, broker, readers):
     broker.register_queues(["default"])
     redis.config_resetstat()
-    assert "full" not in inspector.overview.read().server.warnings
+    assert "full" not in readers.overview.read().server.warnings
     with redis.full_memory(), pytest.raises(BrokerFull):
         queued_job(broker)
 
     for _ in range(2):
-        assert "full" in inspector.overview.read().server.warnings
+        assert "full" in readers.overview.read().server.warnings
 
 
 def test_a_server_that_does_not_tell_is_no_trouble():
@@ -184,16 +184,16 @@ def test_a_server_that_does_not_tell_is_no_trouble():
     assert (server.is_known, server.version, server.used_memory, server.warnings) == (False, "", None, [])
 
 
-def test_where_a_lost_worker_ran_is_known_for_as_long_as_it_is_listed(redis, broker, inspector):
+def test_where_a_lost_worker_ran_is_known_for_as_long_as_it_is_listed(redis, broker, readers):
     broker.register_queues(["default"])
     broker.sign_on(["default"], "web1:4711:0a1b2c3d")
     broker.heartbeat(["default"], {"web1:4711:0a1b2c3d": {"host": "web1.lan", "pid": 4711}}, promote=False)
     redis.zadd(broker.keys.of("default").workers, {"web1:4711:0a1b2c3d": 1})
-    assert [(each.host, each.pid, each.queues) for each in inspector.workers()] == [("web1.lan", 4711, ["default"])]
+    assert [(each.host, each.pid, each.queues) for each in readers.workers()] == [("web1.lan", 4711, ["default"])]
 
     redis.delete(broker.keys.worker("web1:4711:0a1b2c3d"))
 
-    assert [(each.host, each.pid, each.queues) for each in inspector.workers()] == [("web1", 4711, ["default"])]
+    assert [(each.host, each.pid, each.queues) for each in readers.workers()] == [("web1", 4711, ["default"])]
 
 
 def test_of_a_worker_that_is_no_more_little_is_kept_for_a_minute(redis, broker):

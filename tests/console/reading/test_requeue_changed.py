@@ -15,12 +15,12 @@ def body_of(redis, job):
     return live_jobs(redis)[job.id].partition("\n")[2]
 
 
-def test_its_arguments_are_new_and_the_rest_is_as_it_was(redis, broker, inspector):
+def test_its_arguments_are_new_and_the_rest_is_as_it_was(redis, broker, readers):
     job = dead_job(broker, client="acme", priority=5, max_crashes=7, body=BODY)
 
-    inspector.requeue_changed(QUEUE, job.id, [2, "x"], {})
+    readers.requeue_changed(QUEUE, job.id, [2, "x"], {})
 
-    found = inspector.find(job.id)
+    found = readers.find(job.id)
     assert (found.state, found.args, found.kwargs) == ("queued", [2, "x"], {})
     assert (found.client, found.priority, found.max_crashes, found.failures) == ("acme", 5, 7, 0)
     assert found.options == {"max_attempts": 2, "result_ttl": 0}
@@ -28,55 +28,55 @@ def test_its_arguments_are_new_and_the_rest_is_as_it_was(redis, broker, inspecto
     assert claim(broker) == [job.id]
 
 
-def test_arguments_travel_as_those_of_a_call_do(redis, broker, inspector):
+def test_arguments_travel_as_those_of_a_call_do(redis, broker, readers):
     job = dead_job(broker, body=BODY)
 
-    inspector.requeue_changed(QUEUE, job.id, [datetime.date(2026, 1, 2)], {})
+    readers.requeue_changed(QUEUE, job.id, [datetime.date(2026, 1, 2)], {})
 
-    assert inspector.find(job.id).args == [datetime.date(2026, 1, 2)]
+    assert readers.find(job.id).args == [datetime.date(2026, 1, 2)]
 
 
-def test_a_percent_sign_in_arguments_is_just_that(redis, broker, inspector):
+def test_a_percent_sign_in_arguments_is_just_that(redis, broker, readers):
     job = dead_job(broker, body=BODY)
 
-    inspector.requeue_changed(QUEUE, job.id, ["100 %1 %% \n"], {})
+    readers.requeue_changed(QUEUE, job.id, ["100 %1 %% \n"], {})
 
-    assert inspector.find(job.id).args == ["100 %1 %% \n"]
+    assert readers.find(job.id).args == ["100 %1 %% \n"]
 
 
 @pytest.mark.parametrize(("args", "error"), [([object()], Unserializable), (["x" * 1_100_000], PayloadTooLarge)])
-def test_what_cannot_be_stored_changes_nothing(redis, broker, inspector, args, error):
+def test_what_cannot_be_stored_changes_nothing(redis, broker, readers, args, error):
     job = dead_job(broker, body=BODY)
     before = snapshot(redis)
 
     with pytest.raises(error, match=r"shop\.tasks\.ship"):
-        inspector.requeue_changed(QUEUE, job.id, args, {})
+        readers.requeue_changed(QUEUE, job.id, args, {})
 
     assert snapshot(redis) == before
 
 
-def test_a_job_that_is_not_dead_is_left_alone(redis, broker, inspector):
+def test_a_job_that_is_not_dead_is_left_alone(redis, broker, readers):
     job = queued_job(broker, body=BODY)
     before = snapshot(redis)
 
     with pytest.raises(WrongState, match="is queued, not dead"):
-        inspector.requeue_changed(QUEUE, job.id, [], {})
+        readers.requeue_changed(QUEUE, job.id, [], {})
     with pytest.raises(JobNotFound):
-        inspector.requeue_changed(QUEUE, new_job().id, [], {})
+        readers.requeue_changed(QUEUE, new_job().id, [], {})
 
     assert snapshot(redis) == before
 
 
-def test_a_job_that_died_anew_since_it_was_looked_at_is_left_alone(redis, broker, inspector):
+def test_a_job_that_died_anew_since_it_was_looked_at_is_left_alone(redis, broker, readers):
     job = dead_job(broker, body=BODY)
     seen_ms = redis.zscore(broker.keys.of(QUEUE).dead, job.id)
-    inspector.requeue(QUEUE, [job.id])
+    readers.requeue(QUEUE, [job.id])
     claim(broker)
     settle(broker, "bury", job, worker="w2")
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: seen_ms + 1})
     before = snapshot(redis)
 
     with pytest.raises(WrongState, match="has died again"):
-        inspector.requeue_changed(QUEUE, job.id, [], {}, latest_ms=int(seen_ms))
+        readers.requeue_changed(QUEUE, job.id, [], {}, latest_ms=int(seen_ms))
 
     assert snapshot(redis) == before

@@ -94,9 +94,9 @@ def test_times_are_ago_or_moments():
         ("x" * 501, "The query is longer than 500 characters."),
     ],
 )
-def test_what_cannot_be_understood_is_named(inspector, text, said):
+def test_what_cannot_be_understood_is_named(readers, text, said):
     with pytest.raises(QueryError) as caught:
-        read_query(inspector, text)
+        read_query(readers, text)
 
     assert said in str(caught.value)
 

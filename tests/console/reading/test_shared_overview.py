@@ -9,9 +9,9 @@ from tests.support.jobs import QUEUE, queued_job
 
 
 @pytest.fixture
-def shared(broker, inspector):
+def shared(broker, readers):
     broker.register_queues([QUEUE])
-    return inspector.shared_overview
+    return readers.shared_overview
 
 
 def test_within_a_second_it_is_read_once(shared, monkeypatch):

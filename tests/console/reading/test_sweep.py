@@ -32,40 +32,40 @@ def later_job(broker, ms, **options):
     return job
 
 
-def done(inspector, state, action, limit=1000, until_ms=LATER, **wanted):
+def done(readers, state, action, limit=1000, until_ms=LATER, **wanted):
     stored = sweep(action, states=[state], until_ms=until_ms, **wanted).stored()
-    return [job_id for step in inspector.sweeps.steps(Sweep.read(stored), limit=limit) for job_id in step.done]
+    return [job_id for step in readers.sweeps.steps(Sweep.read(stored), limit=limit) for job_id in step.done]
 
 
-def states(inspector, jobs):
-    return {inspector.find(job.id).state for job in jobs}
+def states(readers, jobs):
+    return {readers.find(job.id).state for job in jobs}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 1000])
 @pytest.mark.parametrize("state", ["queued", "scheduled", "retrying"])
-def test_waiting_jobs_are_cancelled_step_by_step(redis, broker, inspector, state, limit):
+def test_waiting_jobs_are_cancelled_step_by_step(redis, broker, readers, state, limit):
     kept = seeded(broker, state, 2, client="kept")
     jobs = seeded(broker, state, client="x")
 
-    assert count(inspector, "cancel", states=[state], client="x").count == 5
-    assert sorted(done(inspector, state, "cancel", limit, client="x")) == sorted(job.id for job in jobs)
+    assert count(readers, "cancel", states=[state], client="x").count == 5
+    assert sorted(done(readers, state, "cancel", limit, client="x")) == sorted(job.id for job in jobs)
 
-    assert states(inspector, jobs) == {JobState.CANCELLED}
-    assert states(inspector, kept) == {JobState(state)}
-    assert done(inspector, state, "cancel", limit, client="x") == []
+    assert states(readers, jobs) == {JobState.CANCELLED}
+    assert states(readers, kept) == {JobState(state)}
+    assert done(readers, state, "cancel", limit, client="x") == []
 
 
-def test_jobs_that_are_made_later_are_left_out(redis, broker, inspector):
+def test_jobs_that_are_made_later_are_left_out(redis, broker, readers):
     first = seeded(broker, "queued", 3)
-    redis_ms = count(inspector, "cancel", states=["queued"]).until_ms
+    redis_ms = count(readers, "cancel", states=["queued"]).until_ms
     later = [later_job(broker, redis_ms + 60_000)]
 
-    assert count(inspector, "cancel", states=["queued"], until_ms=redis_ms).count == 3
-    assert sorted(done(inspector, "queued", "cancel", until_ms=redis_ms)) == sorted(job.id for job in first)
-    assert states(inspector, later) == {JobState.QUEUED}
+    assert count(readers, "cancel", states=["queued"], until_ms=redis_ms).count == 3
+    assert sorted(done(readers, "queued", "cancel", until_ms=redis_ms)) == sorted(job.id for job in first)
+    assert states(readers, later) == {JobState.QUEUED}
 
 
-def test_what_is_done_is_signalled(redis, broker, inspector):
+def test_what_is_done_is_signalled(redis, broker, readers):
     cancelled, promoted = [], []
 
     def hear_cancelled(job_id, **_):
@@ -78,73 +78,73 @@ def test_what_is_done_is_signalled(redis, broker, inspector):
     signals.job_promoted.connect(hear_promoted)
     jobs = sorted(job.id for job in seeded(broker, "scheduled", 2))
 
-    done(inspector, "scheduled", "run_now")
-    done(inspector, "queued", "cancel")
+    done(readers, "scheduled", "run_now")
+    done(readers, "queued", "cancel")
 
     assert sorted(cancelled) == sorted(promoted) == jobs
 
 
 @pytest.mark.parametrize("hold", ["paused client", "full client", "paused queue"])
-def test_a_client_has_no_job_afterwards(redis, broker, inspector, hold):
+def test_a_client_has_no_job_afterwards(redis, broker, readers, hold):
     kept = [*claimed_jobs(broker, new_job(client="x")), queued_job(broker, client="y")]
     for _ in range(30):
         queued_job(broker, client="x")
         queued_job(broker, client="x", priority=5)
         scheduled_job(broker, client="x")
     {
-        "paused client": lambda: inspector.limits.pause_client(QUEUE, "x"),
-        "full client": lambda: inspector.limits.set_client(QUEUE, "x", max_running=0),
-        "paused queue": lambda: inspector.pause(QUEUE),
+        "paused client": lambda: readers.limits.pause_client(QUEUE, "x"),
+        "full client": lambda: readers.limits.set_client(QUEUE, "x", max_running=0),
+        "paused queue": lambda: readers.pause(QUEUE),
     }[hold]()
 
-    assert count(inspector, "cancel", client="x").count == run(inspector, "cancel", client="x").count == 90
+    assert count(readers, "cancel", client="x").count == run(readers, "cancel", client="x").count == 90
 
     assert set(live_jobs(redis)) == {job.id for job in kept}
     assert not {"cancelled_in_lane", "lane:0:x", "lane:5:x"} & set(snapshot(redis))
 
 
 @pytest.mark.parametrize("state", ["queued", "retrying", "dead"])
-def test_a_text_is_compared_with_the_records(broker, inspector, state):
+def test_a_text_is_compared_with_the_records(broker, readers, state):
     verb = "discard" if state == "dead" else "cancel"
     seed = {"queued": queued_job, "retrying": retrying_job, "dead": dead_job}[state]
     jobs = [seed(broker, body=f'{{"task":"ship","kwargs":{{"order":"{name}"}}}}') for name in ("one", "two", "one")]
     meant = [jobs[0].id, jobs[2].id]
 
-    assert count(inspector, verb, states=[state], text="one").count == 2
-    assert sorted(done(inspector, state, verb, text="one")) == sorted(meant)
+    assert count(readers, verb, states=[state], text="one").count == 2
+    assert sorted(done(readers, state, verb, text="one")) == sorted(meant)
 
 
-def test_hidden_values_are_not_found(broker, inspector):
+def test_hidden_values_are_not_found(broker, readers):
     queued_job(broker, body='{"task":"ship","kwargs":{"token":"abc"}}')
     wanted = sweep("cancel", text="abc")
 
     def hide(job):
         return replace(job, kwargs={})
 
-    assert inspector.sweeps.count(wanted, shown=hide).count == inspector.sweeps.run(wanted, shown=hide).count == 0
-    assert inspector.sweeps.count(wanted).count == 1
+    assert readers.sweeps.count(wanted, shown=hide).count == readers.sweeps.run(wanted, shown=hide).count == 0
+    assert readers.sweeps.count(wanted).count == 1
 
 
 @pytest.mark.parametrize("state", ["queued", "scheduled", "retrying", "running"])
-def test_all_jobs_of_a_state_are_counted_without_a_look_at_them(redis, broker, inspector, state, monkeypatch):
+def test_all_jobs_of_a_state_are_counted_without_a_look_at_them(redis, broker, readers, state, monkeypatch):
     seeded(broker, state, 3)
     monkeypatch.setattr(JobWalk, "count", None)
 
-    counted = count(inspector, "cancel", states=[state])
+    counted = count(readers, "cancel", states=[state])
 
     assert (counted.count, counted.is_complete) == (3, True)
 
 
-def test_of_very_many_jobs_the_first_ones_are_counted(redis, broker, inspector, monkeypatch):
+def test_of_very_many_jobs_the_first_ones_are_counted(redis, broker, readers, monkeypatch):
     seeded(broker, "queued", 4, client="x")
     seeded(broker, "queued", 4, client="y")
     monkeypatch.setattr(sweep_module, "MOST_COUNTED", 3)
     monkeypatch.setattr(sweep_module, "STEP", 3)
 
-    filtered = count(inspector, "cancel", states=["queued"], task="send_mail")
+    filtered = count(readers, "cancel", states=["queued"], task="send_mail")
     assert (filtered.searched, filtered.total, filtered.is_complete, filtered.cut) == (3, 8, False, {QUEUE})
 
-    left = count(inspector, "cancel", states=["queued"], until_ms=LATER)
+    left = count(readers, "cancel", states=["queued"], until_ms=LATER)
     assert (left.count, left.is_complete) == (8, True)
 
 
@@ -152,7 +152,7 @@ def test_of_very_many_jobs_the_first_ones_are_counted(redis, broker, inspector, 
 
 
 @pytest.fixture
-def everywhere(broker, inspector):
+def everywhere(broker, readers):
     """Jobs in each state of two queues; by verb, the ids of those that it is about."""
     dead = [dead_letter(broker, queue=queue) for queue in "aaabbb"]
     delayed = [scheduled_job(broker, queue=queue).id for queue in "aabb"]
@@ -160,9 +160,9 @@ def everywhere(broker, inspector):
     return {"cancel": waiting, "run_now": delayed, "requeue": dead, "discard": dead, "purge": waiting}
 
 
-def finish(inspector, wanted, limit):
+def finish(readers, wanted, limit):
     """Returns the ids, how many were purged, and the queues that were left after each step."""
-    steps = list(inspector.sweeps.steps(wanted, limit=limit))
+    steps = list(readers.sweeps.steps(wanted, limit=limit))
     return (
         [job_id for step in steps for job_id in step.done],
         sum(step.purged for step in steps),
@@ -182,33 +182,33 @@ def finish(inspector, wanted, limit):
         ("purge", {}),
     ],
 )
-def test_each_action_goes_on_from_queue_to_queue(inspector, everywhere, verb, more, limit):
+def test_each_action_goes_on_from_queue_to_queue(readers, everywhere, verb, more, limit):
     wanted = sweep(verb, queues=("a", "b"), **more)
-    counted = inspector.sweeps.count(wanted)
+    counted = readers.sweeps.count(wanted)
 
-    ids, purged, left = finish(inspector, wanted, limit)
+    ids, purged, left = finish(readers, wanted, limit)
 
     assert counted.by_queue == {"a": len(everywhere[verb]) // 2, "b": len(everywhere[verb]) // 2}
     assert len(ids) + purged == counted.count
     assert sorted(ids) == ([] if verb == "purge" else sorted(everywhere[verb]))
     assert [len(queues) for queues in left] == sorted((len(queues) for queues in left), reverse=True)
     assert left[-1] == ()
-    assert finish(inspector, wanted, limit)[:2] == ([], 0)
+    assert finish(readers, wanted, limit)[:2] == ([], 0)
 
 
-def test_without_a_moment_it_is_about_the_jobs_of_now(broker, inspector):
+def test_without_a_moment_it_is_about_the_jobs_of_now(broker, readers):
     queued_job(broker)
-    now_ms = count(inspector, "cancel").until_ms
+    now_ms = count(readers, "cancel").until_ms
     later = later_job(broker, now_ms + 60_000)
 
-    assert run(inspector, "cancel", states=["queued"], until_ms=None).count == 1
-    assert states(inspector, [later]) == {JobState.QUEUED}
+    assert run(readers, "cancel", states=["queued"], until_ms=None).count == 1
+    assert states(readers, [later]) == {JobState.QUEUED}
 
 
-def test_ids_are_looked_for_in_each_queue(inspector, everywhere):
+def test_ids_are_looked_for_in_each_queue(readers, everywhere):
     selection = Selection(queues=["a", "b"], ids=[*everywhere["requeue"], "unknown"])
 
-    results = list(inspector.sweeps.steps(Sweep(verb="requeue", selection=selection)))
+    results = list(readers.sweeps.steps(Sweep(verb="requeue", selection=selection)))
 
     assert [len(result.done) for result in results] == [3, 3]
     assert results[-1].answers["unknown"] == "left"

@@ -12,12 +12,12 @@ CHARGE = '{"task":"shop.tasks.charge"}'
 
 
 @pytest.fixture
-def our_inspector(inspector, monkeypatch):
-    monkeypatch.setattr("django_rtq.console.reading.readers.get_inspector", lambda *place: inspector)
-    return inspector
+def our_readers(readers, monkeypatch):
+    monkeypatch.setattr("django_rtq.console.reading.readers.readers_of", lambda *place: readers)
+    return readers
 
 
-def test_the_example_of_the_page_works(broker, our_inspector):
+def test_the_example_of_the_page_works(broker, our_readers):
     broker.register_queues(["default", "mail"])
     (code,) = (code for code in re.findall(r"```python\n(.*?)```", read("docs/limits.md"), re.S) if ".pause(" in code)
     *start, pause, in_one_queue, resume = code.splitlines()
@@ -25,40 +25,40 @@ def test_the_example_of_the_page_works(broker, our_inspector):
 
     exec("\n".join([*start, pause]))
     assert claim(broker, queues=["default", "mail"]) == []
-    assert [len(queue.paused_tasks) for queue in our_inspector.queues.details(["default", "mail"])] == [1, 1]
+    assert [len(queue.paused_tasks) for queue in our_readers.queues.details(["default", "mail"])] == [1, 1]
     exec("\n".join([*start, in_one_queue, resume]))
 
     assert claim(broker, queues=["default", "mail"]) == [job.id]
 
 
-def test_a_pause_tells_who_and_since_when(broker, inspector):
-    inspector.task_pauses.pause_task("shop.tasks.charge", "default", by="eve")
+def test_a_pause_tells_who_and_since_when(broker, readers):
+    readers.task_pauses.pause_task("shop.tasks.charge", "default", by="eve")
 
-    (pause,) = inspector.queues.get("default").paused_tasks
+    (pause,) = readers.queues.get("default").paused_tasks
 
     assert (pause.by, pause.held, pause.is_over) == ("eve", 0, False)
     assert pause.text.startswith("paused by eve, ")
 
 
-def test_the_name_may_have_any_letters(broker, inspector):
-    inspector.task_pauses.pause_task("shöp.tasks.zahlen", "default", by="Ève 2")
+def test_the_name_may_have_any_letters(broker, readers):
+    readers.task_pauses.pause_task("shöp.tasks.zahlen", "default", by="Ève 2")
     queued_job(broker, body='{"task":"shöp.tasks.zahlen","args":[1]}')
 
     assert claim(broker) == []
 
-    (pause,) = inspector.queues.get("default").paused_tasks
+    (pause,) = readers.queues.get("default").paused_tasks
     assert (pause.task, pause.by, pause.held) == ("shöp.tasks.zahlen", "Ève 2", 1)
 
 
-def test_a_job_says_why_it_waits(broker, inspector):
-    inspector.task_pauses.pause_task("shop.tasks.charge", "default")
+def test_a_job_says_why_it_waits(broker, readers):
+    readers.task_pauses.pause_task("shop.tasks.charge", "default")
     job = queued_job(broker, body=CHARGE)
 
     for _ in range(2):  # in its lane, and held
-        found, position = inspector.find_with_position(job.id)
+        found, position = readers.find_with_position(job.id)
         assert waiting_reason(found, position).startswith("Its task was paused ")
         claim(broker)
     broker.redis.execute_one(("HSET", broker.keys.of("default").paused, "task:shop.tasks.charge", "100"))
 
-    found, position = inspector.find_with_position(job.id)
+    found, position = readers.find_with_position(job.id)
     assert waiting_reason(found, position).startswith("Its task was resumed, so it will be queued in a moment.")

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from django_rtq.console.reading.metrics.time_series import TimeSeriesReader
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from tests.console.lua.test_time_series import set_counters
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.server_clock import minute_with_time_left
@@ -34,57 +34,57 @@ def asked(broker, monkeypatch):
     return found
 
 
-def series(inspector, step=1, minutes=MINUTES):
+def series(readers, step=1, minutes=MINUTES):
     """That of the only queue, as the overview gets it."""
-    (row,) = inspector.overview.read(minutes, step=step).queues
+    (row,) = readers.overview.read(minutes, step=step).queues
     return row.series
 
 
 @pytest.mark.parametrize("step", [1, 15])
-def test_the_second_question_is_short_and_its_answer_the_same(redis, broker, inspector, minute, asked, step):
+def test_the_second_question_is_short_and_its_answer_the_same(redis, broker, readers, minute, asked, step):
     queued_job(broker)
     for ago in range(MINUTES + 5):
         set_counters(redis, broker, minute - ago, succeeded=ago, run_ms=7)
-    first = series(inspector, step)
+    first = series(readers, step)
     set_counters(redis, broker, minute, succeeded=100, failed=3)
 
-    second = series(inspector, step)
+    second = series(readers, step)
 
     assert asked == [MINUTES, 2 * step]
-    assert second == series(Inspector(broker), step)
+    assert second == series(Readers(broker), step)
     assert second != first
 
 
-def test_hours_later_nothing_is_missing(redis, broker, inspector, minute, asked):
+def test_hours_later_nothing_is_missing(redis, broker, readers, minute, asked):
     queued_job(broker)
     for ago in range(3 * MINUTES):
         set_counters(redis, broker, minute - ago, succeeded=ago)
-    expected = series(inspector)
+    expected = series(readers)
     for past in (1, 7, MINUTES - 1, MINUTES, 5 * MINUTES):
-        inspector.overview.series._cache[(QUEUE, MINUTES, 1)] = replace(
+        readers.overview.series._cache[(QUEUE, MINUTES, 1)] = replace(
             expected,
             begins_at=expected.begins_at - timedelta(minutes=past),
             counts={"enqueued": expected.of("enqueued"), "succeeded": list(range(MINUTES - 1 + past, past - 1, -1))},
         )
-        assert series(inspector).of("succeeded") == expected.of("succeeded")
+        assert series(readers).of("succeeded") == expected.of("succeeded")
     assert asked[1:] == [3, 9, MINUTES, MINUTES, MINUTES]
 
 
-def test_a_clock_that_was_put_back_is_believed(redis, broker, inspector, minute):
+def test_a_clock_that_was_put_back_is_believed(redis, broker, readers, minute):
     queued_job(broker)
     set_counters(redis, broker, minute - 3, succeeded=3)
-    expected = series(inspector)
-    history = inspector.overview.series
+    expected = series(readers)
+    history = readers.overview.series
     history._cache[(QUEUE, MINUTES, 1)] = replace(expected, begins_at=expected.begins_at + timedelta(hours=3))
 
-    assert series(inspector) == expected
+    assert series(readers) == expected
 
 
-def test_what_another_redis_did_is_not_shown(redis, broker, inspector, minute):
+def test_what_another_redis_did_is_not_shown(redis, broker, readers, minute):
     queued_job(broker)
     set_counters(redis, broker, minute - 9, succeeded=3)
     set_counters(redis, broker, minute, succeeded=3)
-    assert series(inspector).total("succeeded") == 6
+    assert series(readers).total("succeeded") == 6
     redis.delete(*(broker.keys.of(QUEUE).stats_of(minute - ago) for ago in range(-1, 10)))
 
-    assert series(inspector).total("succeeded") == 0
+    assert series(readers).total("succeeded") == 0

@@ -23,8 +23,8 @@ def test_it_is_read_for_a_minute(ago_ms, slices_ago, jobs):
         assert round(found.since.timestamp() * 1000) == now - 90_000
 
 
-def test_the_overview_names_them(broker, inspector):
+def test_the_overview_names_them(broker, readers):
     claimed_job(broker, "a")
     note(broker)
-    (row,) = inspector.overview.read().queues
+    (row,) = readers.overview.read().queues
     assert [(each.task, each.jobs, each.workers) for each in row.unknown_tasks] == [(TASK, 1, ["web1:7:x"])]

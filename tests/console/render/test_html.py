@@ -25,7 +25,7 @@ class Shops(Sheet):
     filters = {"big": Filter("Big", lambda row: row.sales > 5)}
     rows = ()
 
-    def read(self, inspector):
+    def read(self, readers):
         return self.rows
 
 

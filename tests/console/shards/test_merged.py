@@ -12,7 +12,7 @@ from django_rtq import rtq
 from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.job_page import encode_cursor
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.shards import merged
 from django_rtq.console.shards.all_shards import ask_shards
 from django_rtq.console.shards.merged import AllShards
@@ -129,10 +129,10 @@ def test_no_job_is_missing_or_twice_on_the_pages_of_uneven_shards(three, make, s
     made = [job_id for shard, size in enumerate(sizes) for job_id in make(shard, size)]
 
     for wanted in (JobFilter(), JobFilter(task=NOTE)):
-        inspector = AllShards()
+        readers = AllShards()
 
-        def read(cursor, inspector=inspector, wanted=wanted):
-            page = inspector.queue_page("default", make.__name__, cursor=cursor, limit=4, filter=wanted)
+        def read(cursor, readers=readers, wanted=wanted):
+            page = readers.queue_page("default", make.__name__, cursor=cursor, limit=4, filter=wanted)
             assert getattr(page.details, make.__name__) == sum(sizes)
             return page.page
 
@@ -157,8 +157,8 @@ def test_a_list_is_in_its_order_over_all_shards(three, make, moment, newest_firs
     for shard in (2, 0, 1, 0, 2, 2, 1, 0):
         make(shard)
 
-    inspector = AllShards()
-    pages, _ = read_all(lambda cursor: inspector.job_list.page("default", make.__name__, cursor=cursor, limit=3))
+    readers = AllShards()
+    pages, _ = read_all(lambda cursor: readers.job_list.page("default", make.__name__, cursor=cursor, limit=3))
 
     moments = [getattr(job, moment) for page in pages for job in page.jobs]
     assert len(moments) == 8
@@ -168,8 +168,8 @@ def test_a_list_is_in_its_order_over_all_shards(three, make, moment, newest_firs
 def test_queued_jobs_come_in_turn_by_shard_and_the_urgent_ones_first(three):
     queued(0, 3), queued(1, 3), queued(2, 1, priority=5)
 
-    inspector = AllShards()
-    page = inspector.job_list.page("default", "queued", limit=5)
+    readers = AllShards()
+    page = readers.job_list.page("default", "queued", limit=5)
 
     assert [job.shard for job in page.jobs] == [2, 0, 1, 0, 1]
 
@@ -177,12 +177,12 @@ def test_queued_jobs_come_in_turn_by_shard_and_the_urgent_ones_first(three):
 def test_a_job_that_comes_or_goes_between_two_pages_shifts_nothing(three):
     made = [*dead(0, 6), *dead(1, 6)]
 
-    inspector = AllShards()
-    first = inspector.job_list.page("default", "dead", limit=5)
+    readers = AllShards()
+    first = readers.job_list.page("default", "dead", limit=5)
     later = dead(1)
-    get_inspector(shard_place(0)).discard("default", [job.id for job in first.jobs])
+    readers_of(shard_place(0)).discard("default", [job.id for job in first.jobs])
     _, rest = read_all(
-        lambda cursor: inspector.job_list.page("default", "dead", cursor=cursor or first.next_cursor, limit=5)
+        lambda cursor: readers.job_list.page("default", "dead", cursor=cursor or first.next_cursor, limit=5)
     )
 
     assert sorted([*ids(first.jobs), *rest]) == sorted(made)
@@ -193,8 +193,8 @@ def test_a_shard_that_is_silent_for_one_page_goes_on_where_it_was(three, places)
     made = [*dead(0, 4), *dead(1, 4)]
 
     def read(cursor):
-        inspector = AllShards()
-        return inspector.job_list.page("default", "dead", cursor=cursor, limit=2)
+        readers = AllShards()
+        return readers.job_list.page("default", "dead", cursor=cursor, limit=2)
 
     first = read("")
     places[1].pause()
@@ -335,7 +335,7 @@ def test_selected_jobs_are_acted_on_in_their_shards(operator, three):  # noqa: F
 
 
 def dead_in(shard):
-    return get_inspector(shard_place(shard)).queues.get("default").dead
+    return readers_of(shard_place(shard)).queues.get("default").dead
 
 
 def test_all_that_match_are_acted_on_in_all_shards(operator, three):  # noqa: F811
@@ -360,7 +360,7 @@ def test_the_rest_of_a_slow_action_is_done_by_a_job_in_each_shard(operator, thre
 
     answer = operator.post(url, dict(question.context["fields"]), headers=IN_ALL, follow=True)
 
-    assert [get_inspector(shard_place(n)).queues.get("default").queued for n in range(3)] == [2, 2, 0]
+    assert [readers_of(shard_place(n)).queues.get("default").queued for n in range(3)] == [2, 2, 0]
     links = re.findall(
         r'<a href="(/admin/django_rtq/job/[^"]+)">default</a>', answer.content.decode().split("do the rest")[1]
     )
@@ -380,15 +380,15 @@ def test_a_queue_a_task_and_a_client_are_paused_in_all_shards(operator, three): 
         assert operator.post(f"{url}pause/", data, headers=IN_ALL).status_code == 302
 
     for shard in range(3):
-        details = get_inspector(shard_place(shard)).queues.get("default")
+        details = readers_of(shard_place(shard)).queues.get("default")
         assert details.paused
         assert [pause.task for pause in details.paused_tasks] == [NOTE]
         assert [pause.client for pause in details.paused_clients] == ["acme"]
 
     for url, data in pages.items():
         assert operator.post(f"{url}resume/", data, headers=IN_ALL).status_code == 302
-    inspector = AllShards()
-    details = inspector.queues.get("default")
+    readers = AllShards()
+    details = readers.queues.get("default")
     assert (details.paused, details.paused_clients) == (False, ())
     assert all(pause.is_over for pause in details.paused_tasks)
 
@@ -409,15 +409,15 @@ def test_a_queue_is_purged_in_all_shards_and_forgotten_if_none_keeps_it(operator
 
     assert "Purge 6 waiting jobs?" in operator.get(f"{RTQ}job/bulk/purge/?q=queue:default").content.decode()
     operator.post(f"{QUEUE}forget/", {"name": "default"}, headers=IN_ALL)
-    assert get_inspector(shard_place(1)).queues.names() == ["default"]
+    assert readers_of(shard_place(1)).queues.names() == ["default"]
     operator.post(f"{RTQ}job/bulk/purge/", {"q": "queue:default", "until_ms": 1, "name": "default"}, headers=IN_ALL)
-    get_inspector(shard_place(1)).pause("default")
+    readers_of(shard_place(1)).pause("default")
     answer = operator.post(f"{QUEUE}forget/", {"name": "default"}, headers=IN_ALL, follow=True)
     assert "it is paused" in answer.content.decode()
-    get_inspector(shard_place(1)).resume("default")
+    readers_of(shard_place(1)).resume("default")
     operator.post(f"{QUEUE}forget/", {"name": "default"}, headers=IN_ALL)
 
-    assert [get_inspector(shard_place(n)).queues.names() for n in range(3)] == [[], [], []]
+    assert [readers_of(shard_place(n)).queues.names() for n in range(3)] == [[], [], []]
 
 
 def test_a_limit_of_a_queue_is_divided_among_the_shards(operator, three):  # noqa: F811
@@ -426,14 +426,14 @@ def test_a_limit_of_a_queue_is_divided_among_the_shards(operator, three):  # noq
 
     operator.post(f"{RTQ}client/limits/", {**form, "max_running": "7", "rate": "30/s"}, headers=IN_ALL)
 
-    limits = [get_inspector(shard_place(n)).limits.read("default").queue for n in range(3)]
+    limits = [readers_of(shard_place(n)).limits.read("default").queue for n in range(3)]
     assert [(of["max_running"].value, of["rate"].value) for of in limits] == [(3, "30/3s"), (2, "30/3s"), (2, "30/3s")]
     page = operator.get(f"{RTQ}client/limits/", form).content.decode()
     assert 'value="7"' in page
     assert 'value="30/s"' in page
     answer = operator.post(f"{RTQ}client/limits/", {**form, "max_running": "2"}, headers=IN_ALL)
     assert "cannot be divided among 3 shards" in answer.content.decode()
-    assert get_inspector(shard_place(0)).limits.read("default").queue["max_running"].value == 3
+    assert readers_of(shard_place(0)).limits.read("default").queue["max_running"].value == 3
 
 
 # -- shards that do not answer
@@ -478,8 +478,8 @@ def test_no_page_fails_while_one_shard_hangs_and_one_is_dead(operator, admin_cli
     finally:
         places[1].resume()
     wait_until_nobody_asks()
-    assert get_inspector(shard_place(0)).queues.get("default").paused
-    assert not get_inspector(shard_place(1)).queues.get("default").paused
+    assert readers_of(shard_place(0)).queues.get("default").paused
+    assert not readers_of(shard_place(1)).queues.get("default").paused
 
 
 def test_the_first_shard_may_hang_as_well(operator, admin_client, three, places, patient_clients):  # noqa: F811
@@ -518,25 +518,25 @@ def test_a_silent_shard_is_waited_for_once_in_a_request(three, places, monkeypat
     monkeypatch.setattr(merged, "ask_shards", lambda read, numbers: asked.append(numbers) or ask_shards(read, numbers))
     places[2].kill()
 
-    inspector = AllShards()
-    inspector.queues.names()
-    inspector.queues.details()
+    readers = AllShards()
+    readers.queues.names()
+    readers.queues.details()
 
     assert asked == [[0, 1, 2], [0, 1]]
-    assert list(inspector.silent) == [2]
+    assert list(readers.silent) == [2]
 
 
 def test_two_viewers_at_once_both_get_the_answers(three):
     gate, numbers = threading.Event(), []
 
-    def slow(inspector, number):
+    def slow(readers, number):
         gate.wait(10)
         return number
 
     first = threading.Thread(target=lambda: numbers.append(sorted(ask_shards(slow).by_shard)))
     first.start()
     wait_until(lambda: any(thread.name == "rtq-shard-2" for thread in threading.enumerate()))
-    second = ask_shards(lambda inspector, number: number)
+    second = ask_shards(lambda readers, number: number)
     gate.set()
     first.join()
 
@@ -573,7 +573,7 @@ def test_all_shards_are_one_place_and_each_is_one(three, places):
 def test_incidents_of_all_shards_are_told_once(three):
     queued(0), queued(1), queued(2)
     for shard in (1, 2):
-        get_inspector(shard_place(shard)).pause("default")
+        readers_of(shard_place(shard)).pause("default")
 
     (paused,) = [incident for incident in rtq.incidents() if incident.kind == "queue_paused"]
 

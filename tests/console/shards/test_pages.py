@@ -7,7 +7,7 @@ import pytest
 
 from django_rtq.console.incidents.watcher import IncidentWatcher
 from django_rtq.console.internal_tasks import enqueue_rest
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep
 from django_rtq.core.broker.brokers import close_brokers, get_broker, open_broker, substitute_broker
@@ -34,7 +34,7 @@ def jobs(shards):
 
 
 def is_paused(number):
-    return get_inspector(shard_place(number)).overview.read().queues[0].details.paused
+    return readers_of(shard_place(number)).overview.read().queues[0].details.paused
 
 
 def test_a_page_is_about_the_shard_of_its_address(operator, jobs):  # noqa: F811
@@ -128,7 +128,7 @@ def test_from_a_shard_back_to_all(operator, jobs):  # noqa: F811
 
 
 def test_a_queue_is_resumed_where_it_is_paused(operator, jobs):  # noqa: F811
-    get_inspector(shard_place(1)).pause("default")
+    readers_of(shard_place(1)).pause("default")
     text = operator.get(OVERVIEW).content.decode()
     (action,) = re.findall(r'action="([^"]*resume[^"]*)"', text)
 

@@ -17,9 +17,9 @@ def keys(broker):
 
 
 @pytest.fixture
-def limits(inspector):
+def limits(readers):
     """The limits of queues and clients, as people change them."""
-    return inspector.limits
+    return readers.limits
 
 
 @pytest.fixture

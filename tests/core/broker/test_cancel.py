@@ -15,11 +15,11 @@ from tests.support.snapshots import GONE, changes, snapshot
 OUTCOME = {"finished": {"a"}, "recent_results": ["a"], "results": {"a": '<ms> 3600000 {"state":"cancelled"}'}}
 
 
-def test_the_only_job_of_a_lane_leaves_nothing(redis, broker, inspector):
+def test_the_only_job_of_a_lane_leaves_nothing(redis, broker, readers):
     job = queued_job(broker, "a", client="x", priority=5)
     before = snapshot(redis, times=False)
 
-    inspector.cancel(job.id)
+    readers.cancel(job.id)
 
     assert changes(before, snapshot(redis, times=False)) == {
         **OUTCOME,
@@ -32,22 +32,22 @@ def test_the_only_job_of_a_lane_leaves_nothing(redis, broker, inspector):
     }
 
 
-def test_a_lane_waits_since_its_first_job(redis, broker, inspector):
+def test_a_lane_waits_since_its_first_job(redis, broker, readers):
     first, second = queued_job(broker, client="x"), queued_job(broker, client="x")
     redis.hset(broker.keys.of(QUEUE).waiting_since, second.id, 1000)
 
-    inspector.cancel(first.id)
+    readers.cancel(first.id)
 
     assert snapshot(redis)["lanes"] == {"0:x": 1000}
     assert snapshot(redis)["lane:0:x"] == [second.id]
 
 
-def test_one_call_removes_a_bounded_number_of_names(redis, broker, inspector):
+def test_one_call_removes_a_bounded_number_of_names(redis, broker, readers):
     jobs = [queued_job(broker, client="x") for _ in range(152)]
     for job in jobs[1:-1]:
-        inspector.cancel(job.id)
+        readers.cancel(job.id)
 
-    inspector.cancel(jobs[0].id)
+    readers.cancel(jobs[0].id)
 
     assert redis.llen(broker.keys.of(QUEUE).lane + b"0:x") == 52
     assert claim(broker) == [jobs[-1].id]
@@ -57,11 +57,11 @@ def test_one_call_removes_a_bounded_number_of_names(redis, broker, inspector):
     ("seed", "reason"),
     [(dead_job, "is dead"), (finished_job, "has finished already")],
 )
-def test_a_job_that_is_over_is_left_alone(redis, broker, inspector, seed, reason):
+def test_a_job_that_is_over_is_left_alone(redis, broker, readers, seed, reason):
     job = seed(broker)
     before = snapshot(redis)
 
     with pytest.raises(WrongState, match=reason):
-        inspector.cancel(job.id)
+        readers.cancel(job.id)
 
     assert snapshot(redis) == before

@@ -147,8 +147,8 @@ def test_an_empty_lane_in_the_ring_is_taken_out(redis, broker):
     assert not {"ring:0", "ring:9", "ring:11", "bands", "work_signal"} & set(snapshot(redis))
 
 
-def test_limits_of_which_nobody_is_near_are_looked_up_once(redis, broker, inspector):
-    inspector.limits.set_default(QUEUE, max_running=10)
+def test_limits_of_which_nobody_is_near_are_looked_up_once(redis, broker, readers):
+    readers.limits.set_default(QUEUE, max_running=10)
     queued_job(broker, "a"), queued_job(broker, "b")
     broker.sign_on([QUEUE], WORKER)
     redis.config_resetstat()
@@ -160,8 +160,8 @@ def test_limits_of_which_nobody_is_near_are_looked_up_once(redis, broker, inspec
     assert redis.exists(broker.keys.of(QUEUE).work_signal)
 
 
-def test_work_of_a_higher_priority_is_signalled_where_others_are_at_their_limits(redis, broker, inspector):
-    inspector.limits.set_default(QUEUE, max_running=1)
+def test_work_of_a_higher_priority_is_signalled_where_others_are_at_their_limits(redis, broker, readers):
+    readers.limits.set_default(QUEUE, max_running=1)
     for client, priority in [("x", 5), ("y", 5), ("x", 0)]:
         queued_job(broker, client=client, priority=priority)
 
@@ -169,8 +169,8 @@ def test_work_of_a_higher_priority_is_signalled_where_others_are_at_their_limits
     assert redis.exists(broker.keys.of(QUEUE).work_signal)  # y may start
 
 
-def test_each_of_many_clients_starts_as_many_jobs_as_its_rate_allows(broker, inspector):
-    inspector.limits.set_default(QUEUE, rate="1/h", burst=2)
+def test_each_of_many_clients_starts_as_many_jobs_as_its_rate_allows(broker, readers):
+    readers.limits.set_default(QUEUE, rate="1/h", burst=2)
     for number in range(36):
         queued_job(broker, client=f"c{number % 12}")
 
@@ -179,8 +179,8 @@ def test_each_of_many_clients_starts_as_many_jobs_as_its_rate_allows(broker, ins
     assert claim(broker, 30) == []
 
 
-def test_a_client_that_was_away_starts_no_more_jobs_than_its_burst(broker, inspector):
-    inspector.limits.set_default(QUEUE, rate="1000/s", burst=2)
+def test_a_client_that_was_away_starts_no_more_jobs_than_its_burst(broker, readers):
+    readers.limits.set_default(QUEUE, rate="1000/s", burst=2)
     for _ in range(20):
         queued_job(broker, client="x")
 
@@ -189,19 +189,19 @@ def test_a_client_that_was_away_starts_no_more_jobs_than_its_burst(broker, inspe
     assert len(claim(broker, 20)) == 2
 
 
-def test_of_six_clients_two_have_limits_of_their_own(broker, inspector):
-    inspector.limits.set_client(QUEUE, "c0", max_running=3)
-    inspector.limits.pause_client(QUEUE, "c1", by="me")
-    inspector.limits.set_default(QUEUE, max_running=1)
+def test_of_six_clients_two_have_limits_of_their_own(broker, readers):
+    readers.limits.set_client(QUEUE, "c0", max_running=3)
+    readers.limits.pause_client(QUEUE, "c1", by="me")
+    readers.limits.set_default(QUEUE, max_running=1)
     for number in range(18):
         queued_job(broker, client=f"c{number % 6}")
 
     assert len(claim(broker, 30)) == 7
 
 
-def test_limits_of_many_clients_become_a_table_again_after_a_restart(redis, broker, inspector):
+def test_limits_of_many_clients_become_a_table_again_after_a_restart(redis, broker, readers):
     limits = broker.keys.of(QUEUE).limits
-    inspector.limits.set_default(QUEUE, max_running=1)
+    readers.limits.set_default(QUEUE, max_running=1)
     redis.hset(limits, mapping={f"client:c{number}": "max_running=1" for number in range(40)})  # as Redis loads it
     assert redis.object("encoding", limits) != b"hashtable"
     for number in range(5):
@@ -217,8 +217,8 @@ def test_limits_of_many_clients_become_a_table_again_after_a_restart(redis, brok
 
 
 @pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])
-def test_many_clients_are_in_skip_lists(redis, broker, inspector, clients, encoding):
-    inspector.limits.set_default(QUEUE, rate="1/h", burst=2)
+def test_many_clients_are_in_skip_lists(redis, broker, readers, clients, encoding):
+    readers.limits.set_default(QUEUE, rate="1/h", burst=2)
     for _ in range(3):
         for number in range(clients):
             queued_job(broker, client=f"c{number}")
@@ -231,15 +231,15 @@ def test_many_clients_are_in_skip_lists(redis, broker, inspector, clients, encod
 
 
 @pytest.mark.parametrize(("jobs", "encoding"), [(31, b"listpack"), (33, b"hashtable")])
-def test_many_jobs_are_held_in_a_hash_table(redis, broker, inspector, jobs, encoding):
-    inspector.limits.set_default(QUEUE, max_running=1)
+def test_many_jobs_are_held_in_a_hash_table(redis, broker, readers, jobs, encoding):
+    readers.limits.set_default(QUEUE, max_running=1)
     queued = [queued_job(broker, client=f"c{number}") for number in range(jobs)]
     keys = broker.keys.of(QUEUE)
 
     assert len(claim(broker, 100)) == jobs
     for key in (keys.running("w2"), keys.running_counts):
         assert redis.object("encoding", key).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
-    assert inspector.limits.read(QUEUE).running == jobs
+    assert readers.limits.read(QUEUE).running == jobs
     assert set(broker.attempts("w2", [QUEUE])[QUEUE].values()) == {1}
     settle(broker, "ack", *queued, worker="w2")
     assert not {"running_counts", "running:w2"} & set(snapshot(redis))

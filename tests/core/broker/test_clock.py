@@ -128,15 +128,15 @@ def test_jobs_that_wait_for_their_time_and_those_of_the_dead_go_on_after_a_step_
     assert len(promote(broker, QUEUE)[1]) == 1
 
 
-def test_by_how_much_the_clock_is_behind_is_told(server, inspector):
+def test_by_how_much_the_clock_is_behind_is_told(server, readers):
     noted = server.contact()
-    assert inspector.queues.get(QUEUE).clock_behind_seconds == 0
+    assert readers.queues.get(QUEUE).clock_behind_seconds == 0
     server.set(noted - 600_000)
 
-    assert inspector.queues.get(QUEUE).clock_behind_seconds == 600
+    assert readers.queues.get(QUEUE).clock_behind_seconds == 600
     server.contact()
     server.set(server.clock + 1_000_000)
-    assert inspector.queues.get(QUEUE).clock_behind_seconds == 500
+    assert readers.queues.get(QUEUE).clock_behind_seconds == 500
 
 
 elapsing = st.tuples(st.just("elapse"), st.integers(0, 20_000) | st.integers(0, 2 * HOUR_MS))

@@ -6,15 +6,15 @@ from django_rtq.exceptions import BrokerError, BrokerFull
 from tests.support.jobs import QUEUE, new_job, unique_job
 
 
-def waiting(inspector, queue=QUEUE):
-    return [job.id for job in inspector.job_list.page(queue, "queued").jobs]
+def waiting(readers, queue=QUEUE):
+    return [job.id for job in readers.job_list.page(queue, "queued").jobs]
 
 
 def test_no_call(broker):
     assert broker.enqueue_calls([]) == []
 
 
-def test_each_call_has_its_answers(broker, inspector):
+def test_each_call_has_its_answers(broker, readers):
     known, owner = new_job(), unique_job(digest="d1")
     broker.enqueue(QUEUE, [known])
     broker.enqueue(QUEUE, [owner])
@@ -31,25 +31,25 @@ def test_each_call_has_its_answers(broker, inspector):
     )
 
     assert answers == [["ok", "exists"], ["ok"], [f"duplicate {owner.id}", "ok"], [], ["ok"]]
-    assert waiting(inspector, "mail") == [other.id]
+    assert waiting(readers, "mail") == [other.id]
 
 
-def test_jobs_of_a_queue_keep_their_order(broker, inspector):
+def test_jobs_of_a_queue_keep_their_order(broker, readers):
     jobs = [new_job(), unique_job(digest="d1"), new_job(), new_job(), unique_job(digest="d2")]
     broker.enqueue_calls([EnqueueCall(QUEUE, [job]) for job in jobs])
-    assert waiting(inspector) == [job.id for job in jobs]
+    assert waiting(readers) == [job.id for job in jobs]
 
 
-def test_large_calls_are_split(broker, monkeypatch, inspector):
+def test_large_calls_are_split(broker, monkeypatch, readers):
     monkeypatch.setattr(enqueue_calls, "AT_ONCE", 2)
     monkeypatch.setattr(enqueue_calls, "JOBS_IN_FLIGHT", 5)
     jobs = [new_job() for _ in range(11)]
     answers = broker.enqueue_calls([EnqueueCall(QUEUE, jobs[:4]), EnqueueCall(QUEUE, jobs[4:])])
     assert answers == [["ok"] * 4, ["ok"] * 7]
-    assert waiting(inspector) == [job.id for job in jobs]
+    assert waiting(readers) == [job.id for job in jobs]
 
 
-def test_a_call_that_is_refused_has_its_error(broker, redis, inspector):
+def test_a_call_that_is_refused_has_its_error(broker, redis, readers):
     broker.register_queues([QUEUE, "mail"])
     redis.answer_once(b"-ERR no\r\n")
     refused, accepted = broker.enqueue_calls([EnqueueCall(QUEUE, [new_job()]), EnqueueCall("mail", [])])

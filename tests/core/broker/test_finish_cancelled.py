@@ -24,15 +24,15 @@ OVER = {
 }
 
 
-def test_a_job_that_runs_is_asked(redis, broker, inspector):
+def test_a_job_that_runs_is_asked(redis, broker, readers):
     job = claimed_job(broker, "a")
     before = snapshot(redis, times=False)
 
-    assert inspector.cancel(job.id) is CancelAnswer.ASKED
+    assert readers.cancel(job.id) is CancelAnswer.ASKED
 
     assert changes(before, snapshot(redis, times=False)) == {"cancel_requests": ASKED}
-    assert inspector.find(job.id).state is JobState.RUNNING
-    assert inspector.find(job.id).is_stopping
+    assert readers.find(job.id).state is JobState.RUNNING
+    assert readers.find(job.id).is_stopping
 
 
 @pytest.mark.parametrize("verb", ["retry", "bury", "release"])
@@ -46,18 +46,18 @@ def test_whatever_a_worker_tells_of_it_it_is_cancelled(redis, broker, verb):
     assert claim_all(broker) == []
 
 
-def test_a_job_that_succeeds_before_it_notices_has_succeeded(redis, broker, inspector):
+def test_a_job_that_succeeds_before_it_notices_has_succeeded(redis, broker, readers):
     job = asked_job(broker, "a")
 
     settle(broker, "ack", job, outcome='{"state":"succeeded"}')
 
-    assert inspector.find(job.id).state is JobState.SUCCEEDED
+    assert readers.find(job.id).state is JobState.SUCCEEDED
     assert "cancel_requests" not in snapshot(redis)
 
 
-def test_the_supervisor_hears_of_its_own(broker, inspector):
+def test_the_supervisor_hears_of_its_own(broker, readers):
     job, other = asked_job(broker, "a"), claimed_job(broker, "b", worker="w2")
-    inspector.cancel(other.id, terminate=True)
+    readers.cancel(other.id, terminate=True)
 
     notes = {WORKER: {}, "w3": {}}
     result = broker.heartbeat([QUEUE, "low"], notes, promote=False)

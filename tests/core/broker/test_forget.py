@@ -15,11 +15,11 @@ from tests.support.snapshots import changes, snapshot
 
 
 @pytest.fixture
-def empty(broker, inspector):
+def empty(broker, readers):
     """A queue that had jobs, all of which were purged."""
     queued_job(broker, client="acme", priority=5)
     scheduled_job(broker)
-    while inspector.purge(QUEUE):
+    while readers.purge(QUEUE):
         pass
 
 

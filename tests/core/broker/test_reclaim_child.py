@@ -36,23 +36,23 @@ def test_the_guilty_count_a_crash_and_the_others_are_given_back(redis, broker):
     }
 
 
-def test_a_crash_is_a_failed_run_of_its_task(redis, broker, inspector):
+def test_a_crash_is_a_failed_run_of_its_task(redis, broker, readers):
     body = '{"task":"shop.tasks.ship"}'
     broker.register_queues([QUEUE])
     for allowed in (0, 1):
         job = claimed_job(broker, max_crashes=allowed, body=body)
         broker.reclaim_child(QUEUE, WORKER, [job.id])
 
-    figures = inspector.tasks.all()[0]["shop.tasks.ship"]
+    figures = readers.tasks.all()[0]["shop.tasks.ship"]
     assert (figures.failed, figures.dead, figures.retried, figures.failure_rate) == (2, 1, 1, 1.0)
-    assert inspector.overview.time_series(QUEUE).total("failed") == 2
+    assert readers.overview.time_series(QUEUE).total("failed") == 2
 
 
-def test_a_task_whose_name_cannot_be_read_counts_for_the_queue_alone(redis, broker, inspector):
+def test_a_task_whose_name_cannot_be_read_counts_for_the_queue_alone(redis, broker, readers):
     broker.reclaim_child(QUEUE, WORKER, [claimed_job(broker, body='{"task":"a\\"b"}').id])
 
-    assert inspector.tasks.all()[0] == {}
-    assert inspector.overview.time_series(QUEUE).total("failed") == 1
+    assert readers.tasks.all()[0] == {}
+    assert readers.overview.time_series(QUEUE).total("failed") == 1
 
 
 def test_it_waits_for_no_lease_and_no_hold(redis, broker):

@@ -14,7 +14,7 @@ from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import read_config
 from django_rtq.exceptions import BrokerUnavailable
 from testproject.redis_server import PrivateRedis
-from tests.support.apps import Inspector
+from tests.support.apps import Readers
 from tests.support.jobs import (
     QUEUE,
     claim,
@@ -81,11 +81,11 @@ def wait(redis, broker):
 
 
 def cancel(broker, job):
-    Inspector(broker).cancel(job.id, QUEUE)
+    Readers(broker).cancel(job.id, QUEUE)
 
 
 def purge(broker, job):
-    assert Inspector(broker).purge(QUEUE) == 1
+    assert Readers(broker).purge(QUEUE) == 1
 
 
 def run_to(verb):
@@ -265,7 +265,7 @@ def test_the_token_of_an_earlier_end_does_not_end_the_wait_for_a_requeued_job(re
     (thread,) = wait(job)
     run_to("bury")(broker, job)
     thread.join(PATIENCE)
-    assert Inspector(broker).requeue(QUEUE, [job.id]) == [job.id]
+    assert Readers(broker).requeue(QUEUE, [job.id]) == [job.id]
 
     assert wait_for_end(broker, QUEUE, job.id, 0.1) is False
 

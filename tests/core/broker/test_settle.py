@@ -62,15 +62,15 @@ def test_many_outcomes_go_one_per_cent_at_a_time(redis, broker):
     assert left == [495, 496, 497, 498, 499, 500, 495]
 
 
-def test_a_job_whose_outcome_was_dropped_is_known_but_not_shown(redis, broker, inspector):
+def test_a_job_whose_outcome_was_dropped_is_known_but_not_shown(redis, broker, readers):
     first, second = claimed_jobs(broker, new_job(), new_job())
     ack_one(broker, first, most=1)
     ack_one(broker, second, most=1)
 
     assert broker.enqueue(QUEUE, [first]) == ["exists"]
     with pytest.raises(JobNotFound):
-        inspector.find(first.id)
-    assert [job.id for job in inspector.job_list.page(QUEUE, "finished").jobs] == [second.id]
+        readers.find(first.id)
+    assert [job.id for job in readers.job_list.page(QUEUE, "finished").jobs] == [second.id]
 
 
 # -- retry

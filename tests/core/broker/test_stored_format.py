@@ -5,7 +5,7 @@ import pytest
 from django_rtq import FormatMismatch
 from django_rtq.core.broker.stored_format import FORMAT, check_types
 from django_rtq.core.broker.worker_broker import WorkerBroker
-from tests.support.apps import Inspector
+from tests.support.apps import Readers
 from tests.support.jobs import QUEUE, WORKER, new_job
 
 OTHER = "Redis holds data in format 3 (key rtq:format), and this version of django_rtq uses format 2. Upgrade "
@@ -65,19 +65,19 @@ def test_data_of_a_later_format_is_refused(redis, producer, use):
 @pytest.mark.parametrize(
     "look",
     [
-        lambda inspector: inspector.overview.read(),
-        lambda inspector: inspector.shared_overview.read(),
-        lambda inspector: inspector.workers(),
-        lambda inspector: inspector.server(),
+        lambda readers: readers.overview.read(),
+        lambda readers: readers.shared_overview.read(),
+        lambda readers: readers.workers(),
+        lambda readers: readers.server(),
     ],
     ids=["overview", "shared_overview", "workers", "server"],
 )
-def test_people_are_told(redis, inspector, look):
-    look(inspector)
+def test_people_are_told(redis, readers, look):
+    look(readers)
     redis.set("rtq:format", "3 abc")
 
     with pytest.raises(FormatMismatch, match="format 2"):
-        look(Inspector(inspector._broker))
+        look(Readers(readers._broker))
 
 
 def test_data_of_an_earlier_format_is_refused_with_the_place_that_says_what_to_do(redis, producer):

@@ -28,12 +28,12 @@ def finished_ago(redis, broker, job, milliseconds, *, keep_ms=KEEP_MS):
     return finished_ms
 
 
-def test_an_outcome_that_is_kept_for_seconds_goes_after_two_minutes(redis, broker, inspector):
+def test_an_outcome_that_is_kept_for_seconds_goes_after_two_minutes(redis, broker, readers):
     job = claimed_job(broker)
     settle(broker, "ack", job, keep_ms=0)
     with pytest.raises(JobNotFound):  # though it is still there
-        inspector.find(job.id)
-    assert inspector.job_list.page(QUEUE, "finished").jobs == []
+        readers.find(job.id)
+    assert readers.job_list.page(QUEUE, "finished").jobs == []
 
     finished_ago(redis, broker, job, 110_000, keep_ms=0)
     assert trim(broker, QUEUE) == 0
@@ -42,20 +42,20 @@ def test_an_outcome_that_is_kept_for_seconds_goes_after_two_minutes(redis, broke
 
     assert not {"results", "recent_results", "result_times", "result_expiry"} & set(snapshot(redis))
     with pytest.raises(JobNotFound):  # its outcome is gone: it is not taken for a job without one
-        inspector.find(job.id)
+        readers.find(job.id)
     assert broker.enqueue(QUEUE, [job]) == ["exists"]
 
 
 @pytest.mark.parametrize(
     "text", ['"done"', "x", " {}", '-1 1 "done"', '3600000 "done"', 'x1795205063204 3600000 "done"']
 )
-def test_an_outcome_whose_times_cannot_be_read_is_not_shown_and_goes(redis, broker, inspector, text):
+def test_an_outcome_whose_times_cannot_be_read_is_not_shown_and_goes(redis, broker, readers, text):
     job = finished_job(broker)
     redis.hset(broker.keys.of(QUEUE).results, job.id, text)
 
     with pytest.raises(JobNotFound):
-        inspector.find(job.id)
-    assert inspector.job_list.page(QUEUE, "finished").jobs == []
+        readers.find(job.id)
+    assert readers.job_list.page(QUEUE, "finished").jobs == []
     assert trim(broker, QUEUE) == 1
     assert not {"results", "recent_results"} & set(snapshot(redis))
 
@@ -66,7 +66,7 @@ def start_period(redis, broker, seconds_ago):
 
 
 @pytest.mark.parametrize("end_period", [trim, lambda broker, queue: renew(broker, [queue], [])], ids=["trim", "renew"])
-def test_ids_of_finished_jobs_are_known_for_one_period_after_that_of_their_end(redis, broker, inspector, end_period):
+def test_ids_of_finished_jobs_are_known_for_one_period_after_that_of_their_end(redis, broker, readers, end_period):
     jobs = claimed_jobs(broker, new_job("a"), new_job("b"))
     settle(broker, "ack", jobs[0], outcome="")
     settle(broker, "ack", jobs[1])
@@ -77,7 +77,7 @@ def test_ids_of_finished_jobs_are_known_for_one_period_after_that_of_their_end(r
         assert snapshot(redis)[name] == ids
         assert snapshot(redis)[name.replace("finished", "no_outcome")] == [jobs[0].id]
         assert broker.enqueue(QUEUE, jobs) == ["exists", "exists"]
-        assert inspector.find(jobs[0].id).state is JobState.SUCCEEDED
+        assert readers.find(jobs[0].id).state is JobState.SUCCEEDED
 
     start_period(redis, broker, 121)
     end_period(broker, QUEUE)

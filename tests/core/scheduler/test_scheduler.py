@@ -75,7 +75,7 @@ def test_a_tick_forgets_what_was_kept_long_enough(redis, broker, scheduler):
     assert not redis.exists("{rtq:default}:results")
 
 
-def test_queues_that_are_not_used_any_more_are_forgotten(redis, broker, scheduler, inspector, caplog, monkeypatch):
+def test_queues_that_are_not_used_any_more_are_forgotten(redis, broker, scheduler, readers, caplog, monkeypatch):
     monkeypatch.setattr("django_rtq.core.tasks.registry.declared_queues", lambda backend: ["declared"])
     used_lately = {"used": time.time_ns() // 1_000_000 - UNUSED_MS + 60_000, "typo": 1}
     for name, contact in used_lately.items():
@@ -86,11 +86,11 @@ def test_queues_that_are_not_used_any_more_are_forgotten(redis, broker, schedule
 
     scheduler.tick()
 
-    assert inspector.queues.names() == ["busy", "declared", QUEUE, "used"]
+    assert readers.queues.names() == ["busy", "declared", QUEUE, "used"]
     assert caplog.messages == ["queue typo is forgotten: it is empty, not declared, and had no worker for a day"]
     broker.register_queues(["typo"])
     scheduler.tick()
-    assert "typo" in inspector.queues.names()  # not before the next hour
+    assert "typo" in readers.queues.names()  # not before the next hour
 
 
 def test_a_job_is_queued_when_it_falls_due_and_not_before(redis, broker, scheduler):

@@ -14,7 +14,7 @@ from django_rtq.exceptions import (
     WrongState,
 )
 from django_rtq.signals import job_cancelled, job_enqueued
-from tests.support.apps import captured, get_inspector
+from tests.support.apps import captured, readers_of
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE, settle
 from tests.support.receivers import receiving
@@ -100,7 +100,7 @@ def test_cancelling(broker):
         assert (await running.arefresh()).is_stopping
         with pytest.raises(JobNotFound):
             await JobHandle("never-was", QUEUE).acancel()
-        again = await get_inspector().acancel(waiting.id)
+        again = await readers_of().acancel(waiting.id)
         return waiting.id, [cancelled, asked, again]
 
     with receiving(lambda job_id, **_: told.append(job_id), job_cancelled):

@@ -135,11 +135,11 @@ def test_a_worker_finds_a_task_by_its_aliases(broker):
     assert "shop.tasks.old_charge" not in registry.all_tasks()
 
 
-def test_a_job_that_ran_under_an_alias_is_known_by_the_name(broker, inspector):
+def test_a_job_that_ran_under_an_alias_is_known_by_the_name(broker, readers):
     task(name="shop.charge", aliases=["shop.tasks.old_charge"])(send)
     job = queued_job(broker, body=write_body("shop.tasks.old_charge", '"args":[7]'), queue="default")
     drain()
-    assert inspector.find(job.id).task == "shop.charge"
+    assert readers.find(job.id).task == "shop.charge"
 
 
 def test_a_copy_keeps_its_names():

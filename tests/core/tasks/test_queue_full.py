@@ -23,8 +23,8 @@ def once(number):
 
 
 @pytest.fixture(autouse=True)
-def limits(broker, inspector):
-    return inspector.limits
+def limits(broker, readers):
+    return readers.limits
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from typing_extensions import assert_type
 
 from django_rtq import Bury, CancelAnswer, JobContext, JobDetails, JobHandle, JobState, Retry, Task
 from django_rtq import constant, exponential, task, workflow
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.workflows.builder import Step, Steps
 
 
@@ -171,7 +171,7 @@ async def view() -> JobHandle[float]:
     assert_type(await handle.astate(), JobState)
     assert_type(await handle.arefresh(), JobDetails)
     assert_type(await handle.acancel(terminate=True), CancelAnswer)
-    assert_type(await get_inspector().acancel(handle.id), CancelAnswer)
+    assert_type(await readers_of().acancel(handle.id), CancelAnswer)
     await handle.aget("5")  # type: ignore[arg-type]
     assert_type((await on_the_loop.adelay_many([((5,), {})]))[0], JobHandle[str])
     return await bare.adelay(1)

@@ -107,12 +107,12 @@ def told():
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_receivers_are_told_and_the_queue_is_known_and_idle_workers_wake(redis, inspector, told, way):
+def test_receivers_are_told_and_the_queue_is_known_and_idle_workers_wake(redis, readers, told, way):
     WAYS[way]("a")
 
-    (job,) = inspector.job_list.page("ways", "queued").jobs
+    (job,) = readers.job_list.page("ways", "queued").jobs
     assert told == [([job.id], job.task)]
-    assert "ways" in inspector.queues.names()
+    assert "ways" in readers.queues.names()
     assert redis.exists("{rtq:ways}:work_signal")
     assert way == "django.tasks" or job.client == "acme"
 
@@ -126,8 +126,8 @@ def test_arguments_are_checked_before_anything_is_stored(redis, told, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_full_queue_refuses_new_jobs(redis, inspector, told, way):
-    inspector.limits.set_queue("ways", max_waiting=1)
+def test_a_full_queue_refuses_new_jobs(redis, readers, told, way):
+    readers.limits.set_queue("ways", max_waiting=1)
     TASK.delay("first")
     with suppress(QueueFull):  # a scheduler goes on without this job, and a relay tries again
         WAYS[way]("a")

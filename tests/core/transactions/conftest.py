@@ -10,7 +10,7 @@ from django.test import override_settings
 from django_rtq.core.broker.brokers import close_brokers
 from django_rtq.core.broker.redis import hooks
 from django_rtq.core.conf.config import get_config
-from tests.support.apps import get_inspector
+from tests.support.apps import readers_of
 
 
 @pytest.fixture
@@ -61,6 +61,6 @@ def with_options(rtq_settings):
 
 
 @pytest.fixture
-def names(inspector):
+def names(readers):
     """Reads the first arguments of the waiting jobs, in their order."""
-    return lambda queue="default": [job.args[0] for job in get_inspector().job_list.page(queue, "queued").jobs]
+    return lambda queue="default": [job.args[0] for job in readers_of().job_list.page(queue, "queued").jobs]

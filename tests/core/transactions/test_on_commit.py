@@ -113,7 +113,7 @@ def test_no_connection_is_opened_for_it(names, other):
 
 
 @pytest.mark.parametrize("rule", [True, "default"])
-def test_the_setting_is_for_every_way_to_enqueue(names, with_options, rule, inspector):
+def test_the_setting_is_for_every_way_to_enqueue(names, with_options, rule, readers):
     with_options(ENQUEUE_ON_COMMIT=rule)
     with transaction.atomic():
         note.delay("a")
@@ -122,9 +122,9 @@ def test_the_setting_is_for_every_way_to_enqueue(names, with_options, rule, insp
         once.delay("d")
         note.using(on_commit=False).delay("at once")
         assert names() == ["at once"]
-        assert inspector.job_list.page("default", "scheduled").jobs == []
+        assert readers.job_list.page("default", "scheduled").jobs == []
     assert names() == ["at once", "a", "b", "c", "d"]
-    assert len(inspector.job_list.page("default", "scheduled").jobs) == 1
+    assert len(readers.job_list.page("default", "scheduled").jobs) == 1
 
 
 def test_the_setting_may_name_a_database(names, with_options, other):

@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("database", "broker")]
 
 
 @pytest.fixture
-def limits(inspector):
-    return inspector.limits
+def limits(readers):
+    return readers.limits
 
 
 def commit(*names):

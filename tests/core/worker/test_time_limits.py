@@ -37,9 +37,7 @@ def test_a_job_that_runs_too_long_gets_an_exception_and_has_failed(rtq_worker, r
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(
-    rtq_worker, redis, journal, inspector, concurrency
-):
+def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(rtq_worker, redis, journal, readers, concurrency):
     worker = rtq_worker("--concurrency", concurrency, KILL_GRACE_SECONDS=0.2)
     stubborn = tasks.stubborn.using(time_limit=0.1, max_attempts=2, max_crashes=0).delay("stubborn")
     if concurrency == 1:
@@ -53,7 +51,7 @@ def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(
     assert (details.failures, details.crashes) == (2, 0)
     assert details.errors[-1]["error_class"] == "django_rtq.exceptions.TimeLimitExceeded"
     assert journal.starts("stubborn") == 2
-    figures = inspector.tasks.all()[0]["tests.app.tasks.stubborn"]
+    figures = readers.tasks.all()[0]["tests.app.tasks.stubborn"]
     assert (figures.failed, figures.retried, figures.dead) == (2, 1, 1)
     assert beside.refresh().attempt == 1  # whoever ran beside it is given back, and nothing is counted
     assert "ignores its time limit" in worker.log

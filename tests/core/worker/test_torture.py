@@ -59,12 +59,12 @@ def limits(request):
 
 
 @pytest.fixture
-def injector(seed, rtq_worker, redis, redis_server, inspector, limits):
+def injector(seed, rtq_worker, redis, redis_server, readers, limits):
     def start(number):
         options = {"LEASE_SECONDS": LEASE_SECONDS, "MAX_RESULTS": MOST_RESULTS, "SCHEDULES": {"tick": TICK}, **limits}
         return rtq_worker("--queues", "default,ticks", *OPTIONS[number], is_ready=False, **options)
 
-    return FaultInjector(seed, redis, redis_server, inspector, start, lease_seconds=LEASE_SECONDS)
+    return FaultInjector(seed, redis, redis_server, readers, start, lease_seconds=LEASE_SECONDS)
 
 
 def torture(injector, redis, workload, dice):
@@ -99,7 +99,7 @@ def gaps_of_ticks(redis):
     return {after - before for before, after in itertools.pairwise(slots)}
 
 
-def check_limits(workload, runs, ends, faults, inspector):
+def check_limits(workload, runs, ends, faults, readers):
     """Nobody ran more than it may, at no moment, and all places are free again."""
 
     def is_hit(run, end):
@@ -114,21 +114,21 @@ def check_limits(workload, runs, ends, faults, inspector):
     print(f"at once, by client: {busiest}")  # noqa: T201
     assert max(busiest.values()) <= 2
     assert most_sound_runs(runs, ends, lambda name: True, is_hit) <= 5
-    found = inspector.limits.read("default")
+    found = readers.limits.read("default")
     assert (found.running, [client for client in found.clients.values() if client.is_blocked]) == (0, [])
-    broker = inspector.limits._broker
+    broker = readers.limits._broker
     broker.limits.change("default", {"settings:queue": "", "settings:clients": ""})
 
 
-def tidy_up(redis, inspector):
+def tidy_up(redis, readers):
     while dead_ids := dead(redis):
-        inspector.discard("default", list(dead_ids)[:100])
-    inspector.purge("ticks")
+        readers.discard("default", list(dead_ids)[:100])
+    readers.purge("ticks")
     redis.delete(*("{rtq:ticks}:" + name for name in ("schedules", "bands", "ring:0")))  # claim tidies up the others
 
 
 def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(
-    seed, injector, redis, inspector, journal, limits
+    seed, injector, redis, readers, journal, limits
 ):
     dice = random.Random(seed)
     workload = Workload(dice)
@@ -159,8 +159,8 @@ def test_nothing_is_lost_and_every_run_too_many_has_a_fault_to_explain_it(
     too_many = Counter(name for name, _, _ in left)
     assert not too_many or max(too_many.values()) <= 2  # their failures
     assert gaps_of_ticks(redis) <= {STEP_MS}
-    assert {inspector.find(job_id, "default").task for job_id in dead_ids} <= {"tests.app.torture_tasks.once"}
+    assert {readers.find(job_id, "default").task for job_id in dead_ids} <= {"tests.app.torture_tasks.once"}
     if limits:
-        check_limits(workload, runs, ends, faults, inspector)
-    tidy_up(redis, inspector)
+        check_limits(workload, runs, ends, faults, readers)
+    tidy_up(redis, readers)
     assert_nothing_left(redis)

@@ -41,11 +41,11 @@ class Run(NamedTuple):
 class FaultInjector:
     """Kills, stops, silences and cuts off the workers of a test, and lets their Redis hang."""
 
-    def __init__(self, seed, redis, server, inspector, start, *, lease_seconds):
+    def __init__(self, seed, redis, server, readers, start, *, lease_seconds):
         self._random = random.Random(seed)
         self._redis = redis
         self._server = server
-        self._inspector = inspector
+        self._readers = readers
         self._start = start
         self._lease_seconds = lease_seconds
         self._stopped = {}  # worker -> when it may go on
@@ -131,11 +131,11 @@ class FaultInjector:
             self._server.resume()
 
     def quiet_workers(self):
-        workers = [worker for worker in self._inspector.workers() if worker.supervisor_name]
+        workers = [worker for worker in self._readers.workers() if worker.supervisor_name]
         if workers:
             worker = self._random.choice(workers)
             with suppress(WorkerNotFound):
-                self._inspector.quiet_worker(worker.name)
+                self._readers.quiet_worker(worker.name)
                 self._quiet[worker.supervisor_name] = (
                     time.monotonic() + self._random.uniform(*QUIET_LEASES) * self._lease_seconds
                 )

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.exceptions import JobFailed
 from tests.app import once_tasks
 from tests.support.forked_commands import ROOT
@@ -81,7 +81,7 @@ def test_a_broken_constraint_of_the_function_is_a_failure(worker, database, jour
 
     with pytest.raises(JobFailed, match="IntegrityError"):
         job.get(PATIENCE)
-    text = get_inspector().find(job.id, once_tasks.QUEUE).errors[-1]["traceback"]
+    text = readers_of().find(job.id, once_tasks.QUEUE).errors[-1]["traceback"]
     assert "once_tasks.py" in text.rpartition("Traceback (most recent call last):\n")[2].splitlines()[0]
     assert journal.starts("a") == 2
     assert effects(database) == committed(database) == []

@@ -11,8 +11,8 @@ SLOW = OWN_CLOCK._replace(new='{ redis.call("INCRBY", "clock", 1000) / 1000, 0 }
 
 
 @pytest.fixture
-def by_time(inspector):
-    inspector.limits.set_queue(QUEUE, fair_by="seconds")
+def by_time(readers):
+    readers.limits.set_queue(QUEUE, fair_by="seconds")
 
 
 def note(broker, *jobs, worker=WORKER):
@@ -24,15 +24,15 @@ def entry_of(redis, broker, job, worker=WORKER):
     return redis.hget(broker.keys.of(QUEUE).running(worker), job.id).decode()
 
 
-def test_it_is_noted_behind_the_time_of_the_claim(redis, broker, by_time, inspector):
+def test_it_is_noted_behind_the_time_of_the_claim(redis, broker, by_time, readers):
     job = claimed_job(broker, client="a b")
     before = entry_of(redis, broker, job)
 
     note(broker, job.id, "12.5")
 
     assert entry_of(redis, broker, job) == before.replace(" a b", ":12.5 a b")
-    assert inspector.find(job.id).attempt == 1
-    assert inspector.find(job.id).claimed_at is not None
+    assert readers.find(job.id).attempt == 1
+    assert readers.find(job.id).claimed_at is not None
 
 
 def test_of_jobs_of_others_nothing_is_noted(redis, broker, by_time):
@@ -54,8 +54,8 @@ def test_of_jobs_that_were_claimed_without_limits_nothing_is_noted(redis, broker
     assert snapshot(redis) == before
 
 
-def test_a_job_that_is_reclaimed_ran_until_the_time_that_the_script_read_first(redis, broker, inspector):
-    inspector.limits.set_queue(QUEUE, fair_by="seconds")
+def test_a_job_that_is_reclaimed_ran_until_the_time_that_the_script_read_first(redis, broker, readers):
+    readers.limits.set_queue(QUEUE, fair_by="seconds")
     now = redis.time()[0] * 1000
     redis.set("clock", now)
     redis.hset(broker.keys.of(QUEUE).clock, "high", now + 60_000)  # the server's clock was put back

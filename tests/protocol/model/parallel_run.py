@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django_rtq.console.reading.actions import LATEST
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
@@ -41,7 +41,7 @@ class ParallelRun:
 
     def __init__(self, redis: Any, broker: Broker) -> None:
         redis.flushdb()
-        self.redis, self.broker, self.inspector = redis, broker, Inspector(broker)
+        self.redis, self.broker, self.readers = redis, broker, Readers(broker)
         # From a minute ahead on, so that the server's own clock never catches up; and not near the end of a minute.
         self.clock = Clock((redis.time()[0] + 120) // 60 * 60_000)
         config = broker.config
@@ -223,10 +223,10 @@ class ParallelRun:
     # -- by people
 
     def pause(self, queue: str) -> None:
-        self.same(self.inspector.pause(queue), self.models[queue].pause())
+        self.same(self.readers.pause(queue), self.models[queue].pause())
 
     def resume(self, queue: str) -> None:
-        self.same(self.inspector.resume(queue), self.models[queue].resume())
+        self.same(self.readers.resume(queue), self.models[queue].resume())
 
     def forget(self, queue: str, idle_ms: int = 0, *, discard: bool = False) -> None:
         expected = self.models[queue].forget(idle_ms, discard=discard)
@@ -250,7 +250,7 @@ class ParallelRun:
     def find(self, queue: str, job_id: str) -> None:
         """What is told of a job."""
         try:
-            details = self.inspector.find(job_id, queue)
+            details = self.readers.find(job_id, queue)
         except JobNotFound:
             assert self._place_of(job_id) is None
             return
@@ -272,7 +272,7 @@ class ParallelRun:
         if expected in ("missing", "finished") and (place := self._place_of(job_id)) not in (queue, None):
             expected = self.models[place].cancel(job_id, RESULT_MS, CANCELLED_UNRUN, how)
         try:
-            answer = str(self.inspector.cancel(job_id, queue, terminate=terminate))
+            answer = str(self.readers.cancel(job_id, queue, terminate=terminate))
         except JobNotFound:
             answer = "missing"
         except WrongState as error:
@@ -280,7 +280,7 @@ class ParallelRun:
         self.same(answer, "cancelled" if expected == "already" else expected)
 
     def requeue(self, queue: str, job_ids: Sequence[str]) -> None:
-        self.same(self.inspector.requeue(queue, job_ids), self.models[queue].requeue(job_ids))
+        self.same(self.readers.requeue(queue, job_ids), self.models[queue].requeue(job_ids))
 
     def requeue_elsewhere(self, queue: str, job_ids: Sequence[str], target: str) -> None:
         expected = requeue_elsewhere(self.models[queue], self.models[target], job_ids)
@@ -303,7 +303,7 @@ class ParallelRun:
         self.same([status.decode(), left, *(word.decode() for word in words)], expected)
 
     def discard(self, queue: str, job_ids: Sequence[str]) -> None:
-        self.same(self.inspector.discard(queue, job_ids), self.models[queue].discard(job_ids))
+        self.same(self.readers.discard(queue, job_ids), self.models[queue].discard(job_ids))
 
     def change_limits(self, queue: str, entries: Mapping[str, str]) -> None:
         """And let those go on that may. Limits that name no source are changed at run time."""
@@ -351,7 +351,7 @@ class ParallelRun:
                 assert not (lanes := startable(actual, f"{{rtq:{name}}}:")), f"{name}: nobody is woken for {lanes}"
         actual = {name: value for name, value in actual.items() if not name.endswith(":runners")}  # see problems()
         assert actual == expected, differences(actual, expected)
-        for details in self.inspector.queues.details(QUEUES):
+        for details in self.readers.queues.details(QUEUES):
             assert overview_of(self.models[details.name]) == {
                 field: getattr(details, field) for field in overview_of(self.models[details.name])
             }

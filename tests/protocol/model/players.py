@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from django.test import override_settings
 
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.worker_broker import WorkerBroker, for_workers
@@ -30,7 +30,7 @@ from tests.support.redis_server import LEASE_SECONDS
 MOST_SECONDS = 8  # a mistake may let a script, or who calls it, go on for ever
 #: Where the tests of scripts are.
 FOLDERS = ["tests/core/broker", "tests/protocol", "tests/limits/lua", "tests/workflows/lua", "tests/console/lua"]
-GIVEN = {"redis", "broker", "inspector", "keys", "limits", "hour"}
+GIVEN = {"redis", "broker", "readers", "keys", "limits", "hour"}
 Function = Callable[..., Any]
 
 
@@ -103,8 +103,8 @@ class Players:
 
     def _fixtures(self, broker: WorkerBroker) -> dict[str, Any]:
         """What fixtures of these names give."""
-        inspector = get_inspector()
-        fixtures = {"redis": self._redis, "broker": broker, "inspector": inspector, "limits": inspector.limits}
+        readers = readers_of()
+        fixtures = {"redis": self._redis, "broker": broker, "readers": readers, "limits": readers.limits}
         return fixtures | {"keys": broker.keys.of(QUEUE), "hour": self._redis.time()[0] // 3600}
 
 

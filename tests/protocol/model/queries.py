@@ -15,7 +15,7 @@ VERBS = ("ack", "expire", "finish_cancel", "retry", "bury", "suspend", "release"
 
 
 def overview_of(model: Queue) -> dict[str, object]:
-    """What the Inspector should tell."""
+    """What the Readers should tell."""
     lanes = {
         lane: [job_id for job_id in ids if job_id not in model.cancelled_in_lane] for lane, ids in model.lanes.items()
     }

@@ -1,6 +1,6 @@
 """What each verb does to every key of a queue: a specification in plain Python, without Redis.
 
-A verb is a method of `Queue`; it returns what the Broker or the Inspector returns. Jobs are claimed
+A verb is a method of `Queue`; it returns what the Broker or the Readers returns. Jobs are claimed
 one by one here, while the script takes whole batches: nobody must be able to tell by the turns.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django_rtq.console.reading.actions import How
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.messages import NewJob
 from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import QUEUE, claim, dead_job, dead_unique_job, settle, settlement
@@ -18,7 +18,7 @@ def requeue(broker: Any, jobs: Any) -> None:
 
 
 def change(broker: Any, jobs: Any) -> None:
-    Inspector(broker).actions.act("requeue", QUEUE, [jobs[0].id], How(body='{"task":"b"}'))
+    Readers(broker).actions.act("requeue", QUEUE, [jobs[0].id], How(body='{"task":"b"}'))
 
 
 def unique(broker: Any) -> list[NewJob]:

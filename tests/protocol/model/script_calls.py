@@ -6,7 +6,7 @@ from functools import partial, reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.conf.config import Config
@@ -89,7 +89,7 @@ def _claimed(broker):
 def _asked(broker):
     jobs = _claimed(broker)
     for job in jobs:
-        Inspector(broker).cancel(job.id)
+        Readers(broker).cancel(job.id)
     return jobs
 
 
@@ -142,7 +142,7 @@ def _leaving(broker):
 
 def _paused(broker):
     jobs = _queued(broker)
-    Inspector(broker).pause(QUEUE)
+    Readers(broker).pause(QUEUE)
     return jobs
 
 
@@ -162,7 +162,7 @@ def _waiting_for_their_time(broker):
 def _run_all_now(broker, jobs):
     for job in jobs:
         with suppress(WrongState):  # sent again after a lost reply
-            Inspector(broker).run_now(job.id, QUEUE)
+            Readers(broker).run_now(job.id, QUEUE)
 
 
 def _register(broker, jobs):
@@ -258,7 +258,7 @@ def _settling(verb):
 
 
 def _by_hand(seed, verb, **traits):
-    return ScriptCall(seed, lambda broker, jobs: attrgetter(verb)(Inspector(broker))(QUEUE), **traits)
+    return ScriptCall(seed, lambda broker, jobs: attrgetter(verb)(Readers(broker))(QUEUE), **traits)
 
 
 SCRIPT_CALLS = {
@@ -266,21 +266,21 @@ SCRIPT_CALLS = {
     "repair_lanes": ScriptCall(_bent, lambda broker, jobs: steps.repair_lanes(broker, QUEUE)),
     "repair_jobs": ScriptCall(_lost, lambda broker, jobs: broker.repair_jobs(QUEUE)),
     "begin_schedule": ScriptCall(_nobody_is_known, lambda broker, jobs: _begun(broker)),
-    "cancel": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).cancel(jobs[0].id)),
+    "cancel": ScriptCall(_queued, lambda broker, jobs: Readers(broker).cancel(jobs[0].id)),
     "claim": ScriptCall(
         _queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True
     ),
     "claim_lane": ScriptCall(batch_calls.first_claimed, batch_calls.claim_others, is_resent=False, grows=True),
-    "client_states": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).clients.get("x")),
+    "client_states": ScriptCall(_queued, lambda broker, jobs: Readers(broker).clients.get("x")),
     "discard": ScriptCall(
-        _dead, lambda broker, jobs: Inspector(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
+        _dead, lambda broker, jobs: Readers(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
     ),
     "enqueue": ScriptCall(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "enqueue_many": ScriptCall(_many_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "forget": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.maintenance.forget(QUEUE)),
-    "find_job": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find(jobs[0].id)),
+    "find_job": ScriptCall(_queued, lambda broker, jobs: Readers(broker).find(jobs[0].id)),
     "erase": ScriptCall(
-        _queued, lambda broker, jobs: Inspector(broker).actions.act("erase", QUEUE, [jobs[0].id]), may_vanish=True
+        _queued, lambda broker, jobs: Readers(broker).actions.act("erase", QUEUE, [jobs[0].id]), may_vanish=True
     ),
     "fire_schedule": ScriptCall(
         _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
@@ -288,11 +288,11 @@ SCRIPT_CALLS = {
     "time_series": _by_hand(_queued, "overview.time_series"),
     **dict.fromkeys(
         ("dead_groups", "dead_heads"),
-        ScriptCall(_dead, lambda broker, jobs: Inspector(broker).dead_letters.groups(QUEUE)),
+        ScriptCall(_dead, lambda broker, jobs: Readers(broker).dead_letters.groups(QUEUE)),
     ),
-    "count_lanes": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).clients.count()),
-    "busiest_client": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
-    "latest_failures": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).overview.read()),
+    "count_lanes": ScriptCall(_queued, lambda broker, jobs: Readers(broker).clients.count()),
+    "busiest_client": ScriptCall(_queued, lambda broker, jobs: Readers(broker).overview.read()),
+    "latest_failures": ScriptCall(_dead, lambda broker, jobs: Readers(broker).overview.read()),
     **dict.fromkeys(("queue_overview", "task_hours"), ScriptCall(_queued, of_console.read_tasks)),
     "pause": _by_hand(_queued, "pause"),
     "pause_task": ScriptCall(_queued, task_calls.pause),
@@ -307,20 +307,20 @@ SCRIPT_CALLS = {
     "record_step": ScriptCall(_claimed, step_calls.record),
     "send_event": ScriptCall(step_calls.waiting, step_calls.send),
     "append_log": ScriptCall(_claimed, log_calls.append, is_resent=False),
-    "list_running": ScriptCall(_claimed, lambda broker, jobs: Inspector(broker).workers()),
+    "list_running": ScriptCall(_claimed, lambda broker, jobs: Readers(broker).workers()),
     "promote": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE)),
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
     "reclaim": ScriptCall(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": ScriptCall(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
-    "reclaim_worker": ScriptCall(_lapsed, lambda broker, jobs: Inspector(broker).reclaim_worker(WORKER)),
+    "reclaim_worker": ScriptCall(_lapsed, lambda broker, jobs: Readers(broker).reclaim_worker(WORKER)),
     "renew": ScriptCall(_idle, lambda broker, jobs: steps.renew(broker, [QUEUE], [WORKER])),
-    "requeue": ScriptCall(_dead, lambda broker, jobs: Inspector(broker).requeue(QUEUE, [job.id for job in jobs])),
+    "requeue": ScriptCall(_dead, lambda broker, jobs: Readers(broker).requeue(QUEUE, [job.id for job in jobs])),
     "resume": _by_hand(_paused, "resume"),
     "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),
-    "search_jobs": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).job_list.page(QUEUE, "queued")),
+    "search_jobs": ScriptCall(_queued, lambda broker, jobs: Readers(broker).job_list.page(QUEUE, "queued")),
     "sign_off": ScriptCall(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
-    "queue_position": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).find_with_position(jobs[0].id)),
+    "queue_position": ScriptCall(_queued, lambda broker, jobs: Readers(broker).find_with_position(jobs[0].id)),
     "add_metrics": ScriptCall(_nobody_is_known, time_calls.tally, is_resent=False, grows=True),
     "track_incidents": ScriptCall(
         of_console.see_incidents, lambda broker, jobs: of_console.track_incidents(broker, 3, "b", "c")
@@ -328,7 +328,7 @@ SCRIPT_CALLS = {
     "note_version": ScriptCall(of_console.run_old_version, lambda broker, jobs: of_console.report_version(broker, "2")),
     "update_totals": ScriptCall(of_console.count_in_the_past, lambda broker, jobs: of_console.update_totals(broker)),
     "roll_up": ScriptCall(of_console.count_hours_ago, lambda broker, jobs: of_console.roll_up(broker)),
-    "task_failures": ScriptCall(_queued, lambda broker, jobs: Inspector(broker).overview.read()),
+    "task_failures": ScriptCall(_queued, lambda broker, jobs: Readers(broker).overview.read()),
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "apply_settings": ScriptCall(_claimed_of_many, _apply_settings),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.messages import NewJob
 from tests.support.jobs import QUEUE, WORKER, queued_job
 from tests.support.single_steps import promote
@@ -13,11 +13,11 @@ CHARGE = '{"task":"charge"}'
 
 
 def pause(broker: Any, jobs: Any = None) -> None:
-    Inspector(broker).task_pauses.pause_task("charge", QUEUE, by="eve")
+    Readers(broker).task_pauses.pause_task("charge", QUEUE, by="eve")
 
 
 def resume(broker: Any, jobs: Any) -> None:
-    Inspector(broker).task_pauses.resume_task("charge", QUEUE)
+    Readers(broker).task_pauses.resume_task("charge", QUEUE)
 
 
 def paused(broker: Any) -> list[NewJob]:

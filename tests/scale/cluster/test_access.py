@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.exceptions import BrokerError
@@ -58,21 +58,21 @@ def test_a_worker_does_all_it_has_to(as_user):
     broker.heartbeat([QUEUE], {}, promote=True)
     broker.maintenance.run([QUEUE], promote_calls=1)
 
-    assert get_inspector().queues.details([QUEUE])[0].running == 1
+    assert readers_of().queues.details([QUEUE])[0].running == 1
 
 
 def test_who_reads_sees_all_and_changes_nothing(redis, broker, as_user):
     job = claimed_job(broker)
     scheduled_job(broker)
     as_user("rtq-reader")
-    inspector = get_inspector()
+    readers = readers_of()
 
-    assert inspector.queues.details([QUEUE])[0].running == 1
-    assert inspector.find(job.id).state == "running"
-    assert inspector.server().now_ms > 0
-    assert [worker.name for worker in inspector.workers()] == ["w1"]
-    assert len(inspector.shared_overview.read().queues) == 1
+    assert readers.queues.details([QUEUE])[0].running == 1
+    assert readers.find(job.id).state == "running"
+    assert readers.server().now_ms > 0
+    assert [worker.name for worker in readers.workers()] == ["w1"]
+    assert len(readers.shared_overview.read().queues) == 1
     with pytest.raises(BrokerError, match="permission"):
         tasks.note.delay("x")
     with pytest.raises(BrokerError, match="permission"):
-        inspector.pause(QUEUE)
+        readers.pause(QUEUE)

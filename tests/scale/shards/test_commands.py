@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from django.test import override_settings
 
 from django_rtq import cron, task
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import config_of, shard_place
 from django_rtq.core.broker.worker_broker import for_workers
@@ -97,9 +97,9 @@ def test_a_queue_is_paused_in_all_shards(shards):
         enqueue(shard)
     run("rtq_queues", "pause", "default")
 
-    assert all(get_inspector(shard_place(n)).overview.read().queues[0].details.paused for n in (0, 1))
+    assert all(readers_of(shard_place(n)).overview.read().queues[0].details.paused for n in (0, 1))
     run("rtq_queues", "resume", "default", "--shard", "1")
-    assert [get_inspector(shard_place(n)).overview.read().queues[0].details.paused for n in (0, 1)] == [True, False]
+    assert [readers_of(shard_place(n)).overview.read().queues[0].details.paused for n in (0, 1)] == [True, False]
 
 
 def test_a_client_is_erased_where_the_command_looks(shards):
@@ -108,7 +108,7 @@ def test_a_client_is_erased_where_the_command_looks(shards):
     run("rtq_clients", "erase", client_of(1), "--shard", "0", "--no-input")
     assert job.state == "queued"
     run("rtq_clients", "erase", client_of(1), "--no-input")
-    assert get_inspector(shard_place(1)).queues.get("default").queued == 0
+    assert readers_of(shard_place(1)).queues.get("default").queued == 0
 
 
 def test_ids_lead_to_their_shards(shards):
@@ -156,18 +156,18 @@ def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
     enqueue(1)
     run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "5", "--rate", "10/s")
 
-    limits = [get_inspector(shard_place(n)).limits.read("default").queue for n in (0, 1)]
+    limits = [readers_of(shard_place(n)).limits.read("default").queue for n in (0, 1)]
     assert [limit["max_running"].value for limit in limits] == [3, 2]
     assert [limit["rate"].value for limit in limits] == ["10/2s"] * 2
     text, code = run_to_exit("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1")
     assert code == 64
     assert "max_running 1 cannot be divided among 2 shards" in text
     run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "none", "--shard", "1")
-    assert get_inspector(shard_place(1)).limits.read("default").queue["max_running"].value is None
+    assert readers_of(shard_place(1)).limits.read("default").queue["max_running"].value is None
     places = [server.url for server in servers]
     with on_servers(places, QUEUES={"default": {"shards": 1}}):
         run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1")
-        limits = [get_inspector(shard_place(n)).limits.read("default").queue for n in (0, 1)]
+        limits = [readers_of(shard_place(n)).limits.read("default").queue for n in (0, 1)]
         assert [limit["max_running"].value for limit in limits] == [1, 1]
         close_brokers()
 

@@ -19,7 +19,7 @@ from django_rtq import (
     QueueFull,
     ResultTimeout,
 )
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import close_brokers, get_broker, substitute_broker
 from django_rtq.core.broker.task_backends import config_of, shard_place
 from django_rtq.core.conf.config import get_config
@@ -83,8 +83,8 @@ def test_a_client_is_in_one_shard_and_ids_lead_there(shards):
     assert handles[1].cancel() == "cancelled"
     assert handles[1].state == "cancelled"
     with pytest.raises(JobNotFound):
-        get_inspector().find(handles[2].id)
-    assert get_inspector(shard_place(1)).find(handles[2].id).state == "queued"
+        readers_of().find(handles[2].id)
+    assert readers_of(shard_place(1)).find(handles[2].id).state == "queued"
 
 
 def test_jobs_without_a_client_are_spread(shards):
@@ -258,12 +258,12 @@ def test_no_job_is_requeued_in_a_queue_in_another_shard(pinned):
         handle = tasks.bury.using(client=client_of(shard), max_attempts=1).delay("y")
         with substitute_broker(get_broker(shard_place(shard))):
             drain(raise_errors=False)
-        inspector = get_inspector(shard_place(shard))
+        readers = readers_of(shard_place(shard))
         if shard == ledger:
-            assert inspector.requeue("default", [handle.id], to="ledger") == [handle.id]
+            assert readers.requeue("default", [handle.id], to="ledger") == [handle.id]
             assert handle.refresh().queue == "ledger"
         else:
             with pytest.raises(ValueError, match="Queue ledger as a whole is in another shard"):
-                inspector.requeue("default", [handle.id], to="ledger")
+                readers.requeue("default", [handle.id], to="ledger")
             with pytest.raises(CommandError, match="Queue ledger as a whole is in another shard"):
                 call_command("rtq_jobs", "requeue", handle.id, "--to", "ledger")

@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from django_rtq import cron, task
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import close_brokers, get_broker, open_broker
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.broker.worker_broker import for_workers
@@ -76,7 +76,7 @@ def test_a_slot_starts_one_job_with_an_id_of_its_shard(shards, own_tasks):
     assert [waiting(client) for client in shards] == [0, 1]
     job_id = entry.job_id(SLOT)
     assert (shard_in(job_id), job_id[:12]) == (1, f"{SLOT:012x}")
-    assert get_inspector("#1").find(job_id).client == client_of(1)
+    assert readers_of("#1").find(job_id).client == client_of(1)
 
 
 def test_rows_of_the_admin_are_copied_to_their_shards(shards):

@@ -11,7 +11,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.exceptions import BrokerError, BrokerRefused
 from testproject.redis_server import PrivateRedis, free_port
 from tests.app import tasks
-from tests.support.apps import get_inspector
+from tests.support.apps import readers_of
 from tests.support.redis_cluster import PrivateCluster, ask
 from tests.support.tls import Certificate, skipped_without_tls
 from tests.support.waiting import PATIENCE, wait_until
@@ -70,7 +70,7 @@ def test_a_cluster_with_tls_and_users_whose_slot_moves(certificate, use, rtq_wor
         assert async_to_sync(tasks.note.adelay)("after").get(timeout=PATIENCE) == "after"
         wait_until(lambda: connections_of_ours(target) == {f"127.0.0.1:{target.cluster_port}"})
         use(cluster.source_of("rtq-reader", "secret"))
-        assert get_inspector().find(waiting.id).state == "succeeded"
+        assert readers_of().find(waiting.id).state == "succeeded"
         wait_until(lambda: not connections_of_ours(source))
 
 

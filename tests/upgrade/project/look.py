@@ -15,8 +15,7 @@ from django.test import Client  # noqa: E402
 from shop import tasks  # noqa: E402
 from write import VALUES  # noqa: E402
 
-from django_rtq import JobNotFound  # noqa: E402
-from django_rtq.console.reading.readers import get_inspector  # noqa: E402
+from django_rtq import JobNotFound, rtq  # noqa: E402
 
 MOST_PAGES = 150 if os.environ.get("RTQ_TEST_NIGHTLY") else 45
 
@@ -27,7 +26,7 @@ def states(ids):
 
 def state(job_id):
     try:
-        return str(get_inspector().find(job_id).state)
+        return str(rtq.job(job_id).details().state)
     except JobNotFound:
         return ""
 
@@ -54,15 +53,14 @@ def failing_pages():
 
 def main():
     ids = json.loads(sys.argv[1])
-    inspector = get_inspector()
     pages, failed = failing_pages()
-    echoed = [inspector.find(job_id) for kind in ("succeeded", "queued") for job_id in ids[kind]]
+    echoed = [rtq.job(job_id).details() for kind in ("succeeded", "queued") for job_id in ids[kind]]
     return {
         "states": states(ids),
-        "results": [inspector.find(job_id).result for job_id in ids["succeeded"][:3]],
+        "results": [rtq.job(job_id).details().result for job_id in ids["succeeded"][:3]],
         "values": [job.kwargs == VALUES for job in echoed if job.task == "shop.tasks.echo"],
-        "result_values": inspector.find(ids["succeeded"][3]).result == VALUES,
-        "errors": [inspector.find(job_id).newest_error for job_id in [*ids["dead"], *ids["retrying"]]],
+        "result_values": rtq.job(ids["succeeded"][3]).details().result == VALUES,
+        "errors": [rtq.job(job_id).details().newest_error for job_id in [*ids["dead"], *ids["retrying"]]],
         "duplicates": [tasks.once.delay("one").id],
         "django": [tasks.receipt.get_result(job_id).return_value for job_id in ids["django"]],
         "pages": pages,

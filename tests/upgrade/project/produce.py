@@ -16,8 +16,7 @@ django.setup()
 from django.conf import settings  # noqa: E402
 from shop import tasks  # noqa: E402
 
-from django_rtq import WrongState  # noqa: E402
-from django_rtq.console.reading.readers import get_inspector  # noqa: E402
+from django_rtq import WrongState, rtq  # noqa: E402
 
 CLIENTS = ["north", "south", "east", "west"]
 MOST_WAITING = 1000
@@ -50,7 +49,7 @@ def main():
     until = time.monotonic() + float(sys.argv[1])
     number = 0
     while time.monotonic() < until:
-        if sum(queue.queued for queue in get_inspector().queues.details()) > MOST_WAITING:
+        if sum(queue.details().queued for queue in rtq.queues) > MOST_WAITING:
             time.sleep(0.05)
             continue
         one_round(dice, number)

@@ -91,10 +91,10 @@ def test_its_jobs_can_be_unique(broker):
     assert not unique.delay(2).duplicate
 
 
-def test_options_of_single_calls_are_those_of_other_tasks(broker, inspector):
+def test_options_of_single_calls_are_those_of_other_tasks(broker, readers):
     job = index.using(priority=5, client="x", max_attempts=2).delay(1)
 
-    assert (inspector.find(job.id).client, inspector.find(job.id).queue) == ("x", QUEUE)
+    assert (readers.find(job.id).client, readers.find(job.id).queue) == ("x", QUEUE)
     with pytest.raises(InvalidTask, match=r"does not take 'batch'\. Use @task"):
         index.using(batch=5)
 

@@ -3,7 +3,7 @@
 import pytest
 from asgiref.sync import async_to_sync
 
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.jobs.job import new_job_id, with_shard
 from django_rtq.workflows import store as workflows
 from django_rtq.workflows import workflow_store
@@ -64,7 +64,7 @@ def test_what_never_succeeds_fails_it_and_only_ends_are_followed(redis, broker, 
     assert fields_of(broker)["state"] == "failed"
 
 
-def test_a_dead_member_blocks_until_it_is_requeued(redis, broker, inspector):
+def test_a_dead_member_blocks_until_it_is_requeued(redis, broker, readers):
     begun_flow(broker, *CHAIN)
     first, second = claim_members(broker)
 
@@ -72,7 +72,7 @@ def test_a_dead_member_blocks_until_it_is_requeued(redis, broker, inspector):
     end(broker, "bury", second)
     assert (fields_of(broker)["state"], ends_of(broker)[0]) == ("blocked", "1 1 0")
 
-    assert inspector.requeue(QUEUE, [second.id]) == [second.id]
+    assert readers.requeue(QUEUE, [second.id]) == [second.id]
     assert f"members:{FLOW}:0:open" not in snapshot(redis)
     assert (fields_of(broker)["state"], ends_of(broker)[0]) == ("running", "1 0 0")
     (again,) = claim_members(broker)
@@ -316,23 +316,23 @@ def test_a_workflow_that_is_over_stays_so(redis, broker):
     assert (states_of(broker), fields_of(broker)["state"]) == (["started", "waiting"], "cancelled")
 
 
-def test_a_purge_is_heard_of(redis, broker, inspector):
+def test_a_purge_is_heard_of(redis, broker, readers):
     begun_flow(broker, {"size": 3})
 
-    sweeps.run(inspector, "purge")
+    sweeps.run(readers, "purge")
 
     assert (ends_of(broker), fields_of(broker)["state"]) == (["0 0 3"], "failed")
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_cancelled_member_is_heard_of(redis, broker, inspector, is_async):
+def test_a_cancelled_member_is_heard_of(redis, broker, readers, is_async):
     begun_flow(broker, {"size": 1})
     (job_id,) = live_jobs(redis)
 
     if is_async:
-        async_to_sync(inspector.acancel)(job_id)
+        async_to_sync(readers.acancel)(job_id)
     else:
-        inspector.cancel(job_id)
+        readers.cancel(job_id)
 
     assert fields_of(broker)["state"] == "failed"
 
@@ -362,13 +362,13 @@ def test_who_waits_is_woken_of_what_is_over(redis, broker):
     assert 0 < redis.pttl(broker.keys.of(QUEUE).workflow_signal + FLOW.encode()) <= 60_000
 
 
-def test_who_waits_is_woken_by_a_death_and_waits_again_when_it_is_requeued(redis, broker, inspector):
+def test_who_waits_is_woken_by_a_death_and_waits_again_when_it_is_requeued(redis, broker, readers):
     begun_flow(broker, {})
     (member,) = claim_members(broker)
 
     end(broker, "bury", member)
     assert snapshot(redis)[f"workflow_signal:{FLOW}"] == ["over"]
-    inspector.requeue(QUEUE, [member.id])
+    readers.requeue(QUEUE, [member.id])
 
     assert f"workflow_signal:{FLOW}" not in snapshot(redis)
 
@@ -413,7 +413,7 @@ def test_an_index_follows_its_state_and_knows_since_when(redis, broker):
     end(broker, "ack", second)
     workflow_store(broker).tell(QUEUE, [first.id])
     assert noted() == 1
-    get_inspector().discard(QUEUE, [first.id])
+    readers_of().discard(QUEUE, [first.id])
     advance(broker, first)
     assert noted() == 3
 

@@ -123,11 +123,11 @@ def test_other_bands_and_clients_stay_as_they_are(broker):
     assert names(claim_all(broker)) == ["y"]
 
 
-def test_cancelled_jobs_are_skipped(broker, inspector):
+def test_cancelled_jobs_are_skipped(broker, readers):
     jobs = index_jobs(broker, "abcde")
     claim(broker, worker=WORKER)
     for job in (jobs[1], jobs[3]):
-        inspector.cancel(job.id)
+        readers.cancel(job.id)
 
     assert names_in(claim_more(broker)) == ["c"]
     assert names_in(claim_more(broker)) == ["e"]
@@ -177,13 +177,13 @@ def test_a_worker_that_is_not_known_gets_nothing(redis, broker):
 
 
 @pytest.mark.parametrize("what", ["queue", "task", "client"])
-def test_what_is_paused_gives_nothing(broker, inspector, limits, what):
+def test_what_is_paused_gives_nothing(broker, readers, limits, what):
     index_jobs(broker, "ab")
     claim(broker, worker=WORKER)
     if what == "queue":
-        inspector.pause(QUEUE)
+        readers.pause(QUEUE)
     elif what == "task":
-        inspector.task_pauses.pause_task("shop.index", QUEUE)
+        readers.task_pauses.pause_task("shop.index", QUEUE)
     else:
         limits.pause_client(QUEUE, "x")
 

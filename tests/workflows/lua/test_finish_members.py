@@ -141,13 +141,13 @@ def bits(text):
     return {8 * i + place for i, byte in enumerate(text or b"") for place in range(8) if byte & 128 >> place}
 
 
-def test_what_had_died_has_succeeded_now(redis, broker, inspector):
+def test_what_had_died_has_succeeded_now(redis, broker, readers):
     begun_flow(broker, {"size": 9})
     members = claim_members(broker)
     settle(broker, "bury", *members[:8])
     settle(broker, "ack", members[8])
     assert ends_of(broker) == "1 8 0"
-    inspector.requeue(QUEUE, [member.id for member in members[:5]])
+    readers.requeue(QUEUE, [member.id for member in members[:5]])
 
     settle(broker, "ack", *claim_members(broker))
 

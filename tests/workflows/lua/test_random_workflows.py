@@ -109,8 +109,8 @@ class Model:
 class Run:
     """A workflow in Redis, the model, and what is known of its jobs. Where they are, Redis says."""
 
-    def __init__(self, redis, broker, inspector, dice, on_dead):
-        self.redis, self.broker, self.inspector, self.dice = redis, broker, inspector, dice
+    def __init__(self, redis, broker, readers, dice, on_dead):
+        self.redis, self.broker, self.readers, self.dice = redis, broker, readers, dice
         self.model = Model(on_dead)
         self.ids = defaultdict(set)  # number of a member -> all ids that it ever had
         self.memory = defaultdict(dict)  # id -> what it remembers: fields, without their times
@@ -271,7 +271,7 @@ class Run:
     def send(self):
         queue, _, job_id = self.pick("scheduled")
         if job_id and self.is_waiting(queue, job_id):
-            self.inspector.send(job_id, "go", 7, queue=queue)
+            self.readers.send(job_id, "go", 7, queue=queue)
             self.memory[job_id][f"event {self.waits[job_id]} go"] = "7"
             assert (queue, job_id) in [(place[0], place[2]) for place in self.places()["lane"]]
 
@@ -282,14 +282,14 @@ class Run:
     def run_now(self):
         queue, _, job_id = self.pick("scheduled")
         if job_id:
-            self.inspector.run_now(job_id, queue)
+            self.readers.run_now(job_id, queue)
 
     def requeue(self):
         queue, _, job_id = self.pick("dead")
         if job_id:
             target = self.dice.choice(QUEUES)
             if target == queue:
-                assert self.inspector.requeue(queue, [job_id]) == [job_id]
+                assert self.readers.requeue(queue, [job_id]) == [job_id]
             else:
                 assert requeue_elsewhere(self.broker, [JobHandle(job_id, queue)], target, queue=queue) == [job_id]
             self.note("open", job_id)
@@ -297,7 +297,7 @@ class Run:
     def discard(self):
         queue, _, job_id = self.pick("dead")
         if job_id:
-            assert self.inspector.discard(queue, [job_id]) == [job_id]
+            assert self.readers.discard(queue, [job_id]) == [job_id]
             self.note("gone", job_id)
 
     def purge(self):
@@ -305,18 +305,18 @@ class Run:
         waiting = [
             job_id for kind in ("lane", "scheduled") for place, _, job_id in self.places()[kind] if place == queue
         ]
-        sweeps.run(self.inspector, "purge", queues=[queue])
+        sweeps.run(self.readers, "purge", queues=[queue])
         self.note("gone", *waiting)
 
     def cancel(self):
         queue, _, job_id = self.pick("lane", "scheduled", "running")
         if job_id:
-            answer = self.inspector.cancel(job_id, queue)
+            answer = self.readers.cancel(job_id, queue)
             self.note("gone" if answer == "cancelled" else "open", job_id)
 
     def cancel_queued(self):
         queue = self.dice.choice(QUEUES)
-        self.note("gone", *sweeps.run(self.inspector, "cancel", queues=[queue], states=["queued"]).done)
+        self.note("gone", *sweeps.run(self.readers, "cancel", queues=[queue], states=["queued"]).done)
 
     def cancel_all(self):
         assert workflow_store(self.broker).cancel(FLOW) == ("over" if self.model.state in FINAL else "cancelled")
@@ -333,9 +333,9 @@ class Run:
             for job in (*places["running"], *places["asked"]):
                 self.end_run(*job, "ack")
             for queue, _, job_id in self.places()["scheduled"]:
-                self.inspector.run_now(job_id, queue)
+                self.readers.run_now(job_id, queue)
             for queue, _, job_id in self.places()["dead"]:
-                self.inspector.requeue(queue, [job_id])
+                self.readers.requeue(queue, [job_id])
                 self.note("open", job_id)
             for _ in range(3):
                 self.claim()
@@ -368,8 +368,8 @@ def number_of(job_id):
 
 @pytest.mark.parametrize("on_dead", ["block", "go_on", "cancel"])
 @pytest.mark.parametrize("seed", range(200 if IS_NIGHTLY else 12))
-def test_it_is_what_the_model_says(redis, broker, inspector, seed, on_dead):
-    run = Run(redis, broker, inspector, random.Random(f"{seed} {on_dead}"), on_dead)
+def test_it_is_what_the_model_says(redis, broker, readers, seed, on_dead):
+    run = Run(redis, broker, readers, random.Random(f"{seed} {on_dead}"), on_dead)
 
     for _ in range(ACTS):
         run.act()

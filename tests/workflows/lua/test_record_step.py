@@ -91,12 +91,12 @@ def test_it_stays_for_the_next_run(redis, broker, verb):
     assert step_store(broker).read(holder(broker, job)).fields == {"step charge": DONE.encode()}
 
 
-def test_a_dead_letter_keeps_it_until_it_is_discarded(redis, broker, inspector):
+def test_a_dead_letter_keeps_it_until_it_is_discarded(redis, broker, readers):
     job = claimed_job(broker, "a")
     step_store(broker).write(holder(broker, job), "step charge", DONE)
     settle(broker, "bury", job)
     assert snapshot(redis)[f"steps:{job.id}"] == STEPS
 
-    inspector.discard(QUEUE, [job.id])
+    readers.discard(QUEUE, [job.id])
 
     assert not [name for name in snapshot(redis) if "step" in name]

@@ -74,12 +74,12 @@ def test_a_job_that_is_missing_is_dropped(redis, broker):
     assert {"running:w1", "scheduled", "step_jobs"}.isdisjoint(snapshot(redis))
 
 
-def test_one_that_was_asked_to_stop_ends_as_cancelled(redis, broker, inspector):
+def test_one_that_was_asked_to_stop_ends_as_cancelled(redis, broker, readers):
     job = asked_job(broker, "a")
 
     suspend(broker, job)
 
-    assert inspector.find(job.id).state == "cancelled"
+    assert readers.find(job.id).state == "cancelled"
     assert not [name for name in snapshot(redis) if "step" in name]
 
 
@@ -194,20 +194,20 @@ def test_a_place_under_a_limit_is_given_back(redis, broker):
 
 
 @pytest.mark.parametrize("verb", ["cancel", "purge"])
-def test_what_it_remembers_goes_with_it(redis, broker, inspector, verb):
+def test_what_it_remembers_goes_with_it(redis, broker, readers, verb):
     job = claimed_job(broker, "a")
     suspend(broker, job)
 
-    inspector.cancel(job.id) if verb == "cancel" else inspector.purge(QUEUE)
+    readers.cancel(job.id) if verb == "cancel" else readers.purge(QUEUE)
 
     assert not [name for name in snapshot(redis) if "step" in name]
 
 
-def test_run_now_ends_the_wait(redis, broker, inspector):
+def test_run_now_ends_the_wait(redis, broker, readers):
     job = claimed_job(broker, "a")
     suspend(broker, job)
 
-    inspector.run_now(job.id, QUEUE)
+    readers.run_now(job.id, QUEUE)
 
     assert claim(broker, worker=WORKER) == [job.id]
     known = step_store(broker).read(holder(broker, job))

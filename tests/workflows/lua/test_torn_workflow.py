@@ -36,15 +36,15 @@ def work(broker, worker, *, ran):
             ran["dead"] = {member.id for member in members}
 
 
-def requeue_dead(broker, inspector):
+def requeue_dead(broker, readers):
     dead = [job_id.decode() for job_id in broker.redis.execute_one(("ZRANGE", broker.keys.of(QUEUE).dead, 0, -1))]
-    inspector.requeue(QUEUE, dead)
+    readers.requeue(QUEUE, dead)
 
 
-def live_once(broker, inspector, worker, ran):
+def live_once(broker, readers, worker, ran):
     for _ in range(2):
         work(broker, worker, ran=ran)
-        requeue_dead(broker, inspector)
+        requeue_dead(broker, readers)
     work(broker, worker, ran=ran)
 
 
@@ -59,9 +59,9 @@ def go_on(redis, broker):
 
 
 @pytest.mark.parametrize("third", range(3))
-def test_it_ends_after_any_prefix_of_its_log(redis, broker, inspector, third):
+def test_it_ends_after_any_prefix_of_its_log(redis, broker, readers, third):
     copy, before = copy_of(redis), {}
-    writes = writes_of(redis, lambda: (make(broker), live_once(broker, inspector, "w1", before)))
+    writes = writes_of(redis, lambda: (make(broker), live_once(broker, readers, "w1", before)))
     assert fields_of(broker)["state"] == "succeeded"
     assert before.keys() == {*ALL, "dead"}
     assert len(writes) > 150
@@ -70,9 +70,9 @@ def test_it_ends_after_any_prefix_of_its_log(redis, broker, inspector, third):
         restore(redis, copy, writes[:kept])
         go_on(redis, broker)
         ran = {}
-        live_once(broker, inspector, f"v{kept}", ran)
+        live_once(broker, readers, f"v{kept}", ran)
         go_on(redis, broker)
-        live_once(broker, inspector, f"v{kept}", ran)
+        live_once(broker, readers, f"v{kept}", ran)
 
         if not fields_of(broker):
             assert live_jobs(redis) == {}, kept  # it was never whole

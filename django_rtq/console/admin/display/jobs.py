@@ -24,7 +24,7 @@ from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerD
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.job_page import LISTS, JobPage
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import WAITING, Selection
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.console.render.column import ago_html
@@ -68,13 +68,13 @@ class JobTable:
     before: int = 0  # jobs on the pages before; other jobs may have come and gone since
 
     @classmethod
-    def read(cls, inspector: Inspector, request: HttpRequest, queue: str) -> JobTable:
+    def read(cls, readers: Readers, request: HttpRequest, queue: str) -> JobTable:
         """From the query string. Invalid values are ignored, but for those of the query: raises QueryError."""
         return cls(
             queue=queue,
             state=query_params.get_choice(request.GET, "state", LISTS, "queued"),
             text=(text := request.GET.get("q", "").strip()),
-            filter=read_query(inspector, text).filter,
+            filter=read_query(readers, text).filter,
             cursor=(cursor := query_params.get_text(request.GET, "after", query_params.MAX_CURSOR)),
             before=query_params.get_int(request.GET, "before", 0) if cursor else 0,
         )

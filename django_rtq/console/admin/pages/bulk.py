@@ -32,11 +32,11 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import ids_text, log_action
 from django_rtq.console.admin.display.texts import number_text, rest_refused_text
 from django_rtq.console.admin.filters import filter_facts, filter_query
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
 from django_rtq.console.formatting import STATE_LABELS, format_moment, format_number
 from django_rtq.console.reading.actions import ACTIONS, LATEST, Verb, targets_in
 from django_rtq.console.reading.members import forget_workflows, stop_workflows, workflows_of
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import QueryError, Selection, query_error
 from django_rtq.console.reading.sweep import STEP, Count, Sweep
 from django_rtq.console.redaction import redacted
@@ -58,10 +58,10 @@ class _Form:
     wanted: Selection  # as it was asked for: without the queues in which jobs were counted, and without a moment
 
     @classmethod
-    def read(cls, inspector: Inspector, data: QueryDict, verb: Verb) -> _Form:
+    def read(cls, readers: Readers, data: QueryDict, verb: Verb) -> _Form:
         """Raises QueryError."""
         if "q" in data:
-            wanted = read_query(inspector, query_params.get_text(data, "q", LONGEST_QUERY), LONGEST_QUERY)
+            wanted = read_query(readers, query_params.get_text(data, "q", LONGEST_QUERY), LONGEST_QUERY)
             check_states(verb, wanted)
             if wanted.filter.text:  # it would find what is hidden from people
                 why = _("actions do not search for a text; select the jobs instead")
@@ -72,11 +72,11 @@ class _Form:
             wanted = Selection(queues=[queue], states=states, ids=query_params.get_ids(data) if queue else [])
         counted, queues = data.getlist("in"), wanted.queues
         if counted and not queues:
-            queues = [name for name in inspector.queues.names() if name in counted]
+            queues = [name for name in readers.queues.names() if name in counted]
         if wanted == Selection() or not (wanted.ids or "q" in data) or (counted and not queues):
             raise QueryError(_("Nothing was done: no job was selected."))
         until_ms = query_params.get_int(data, "until_ms", 0, maximum=LATEST) or None
-        target = read_target(inspector, data) if verb == "requeue" else ""
+        target = read_target(readers, data) if verb == "requeue" else ""
         return cls(Sweep(verb=verb, selection=replace(wanted, queues=queues, until_ms=until_ms), target=target), wanted)
 
     @property
@@ -89,10 +89,10 @@ class _Form:
         """Whether it is about dead letters."""
         return list(self.sweep.states) == ["dead"]
 
-    def workflows(self, inspector: Inspector) -> list[tuple[str, str]]:
+    def workflows(self, readers: Readers) -> list[tuple[str, str]]:
         """Those of a client that is erased: their places and ids."""
         client = self.wanted.filter.client
-        return workflows_of(client, inspector.places) if client and self.sweep.verb == "erase" else []
+        return workflows_of(client, readers.places) if client and self.sweep.verb == "erase" else []
 
     @property
     def typed(self) -> str:
@@ -154,7 +154,7 @@ class BulkPages(PageAdmin):
         """Do it, or ask before. Selected jobs are requeued, or run now, without a question."""
         data = request.POST if request.method == "POST" else request.GET
         try:
-            form = _Form.read(inspector_of(request), data, verb)
+            form = _Form.read(place_of(request).readers, data, verb)
         except QueryError as error:
             if data.get("q"):
                 raise
@@ -173,8 +173,8 @@ class BulkPages(PageAdmin):
             back, counted = query_params.get_next_url(request, back), Count(by_queue={"": len(form.wanted.ids)})
         else:
             sweep = replace(sweep, selection=form.wanted)
-            found = counted = inspector_of(request).sweeps.count(sweep, shown=redacted)
-            workflows = len(form.workflows(inspector_of(request)))
+            found = counted = place_of(request).readers.sweeps.count(sweep, shown=redacted)
+            workflows = len(form.workflows(place_of(request).readers))
             if not counted.count and counted.is_complete and not workflows:
                 messages.warning(request, nothing_text(sweep))
                 return HttpResponseRedirect(back)
@@ -195,7 +195,7 @@ class BulkPages(PageAdmin):
             "action": self.url(f"job_bulk_{sweep.verb}"),
             "verb": words.label,
             "is_harmless": words.is_harmless,
-            "targets": requeue_targets(inspector_of(request), form.queue) if sweep.verb == "requeue" else (),
+            "targets": requeue_targets(place_of(request).readers, form.queue) if sweep.verb == "requeue" else (),
             "breadcrumbs": [{"url": self._home(form), "title": self._entry(form).name or _("Jobs")}],
             "back": back,
         }
@@ -203,9 +203,9 @@ class BulkPages(PageAdmin):
 
     def _act(self, request: HttpRequest, form: _Form) -> HttpResponse:
         """Do it, tell the user and log it. Raises BrokerError, after what was done until then has been logged."""
-        sweep, ids, workflows = form.sweep, form.wanted.ids, form.workflows(inspector_of(request))
+        sweep, ids, workflows = form.sweep, form.wanted.ids, form.workflows(place_of(request).readers)
         stop_workflows(workflows)
-        acted = act(inspector_of(request), sweep, seconds=REQUEST_SECONDS, limit=STEP)
+        acted = act(place_of(request).readers, sweep, seconds=REQUEST_SECONDS, limit=STEP)
         result, jobs, error = acted.result, acted.rest, acted.error
         text = said = done_text(sweep, result)
         if jobs:
@@ -285,28 +285,28 @@ class BulkPages(PageAdmin):
 # -- another queue in which dead letters are requeued
 
 
-def requeue_targets(inspector: Inspector, queue: str = "") -> list[tuple[str, str]]:
+def requeue_targets(readers: Readers, queue: str = "") -> list[tuple[str, str]]:
     """The other queues, and how a form shows each."""
-    overview = inspector.shared_overview.read()
+    overview = readers.shared_overview.read()
     paused = {row.details.name: row.details.paused for row in overview.queues}
     served = {name for worker in overview.workers for name in worker.queues}
     labels = []
-    for name in sorted(targets_in(inspector.places) - {queue}):
+    for name in sorted(targets_in(readers.places) - {queue}):
         unserved = "" if name in served else _("no worker serves it")
         notes = ", ".join(filter(None, [_("paused") if paused.get(name) else "", unserved]))
         labels.append((name, _("%(queue)s (%(notes)s)") % {"queue": name, "notes": notes} if notes else name))
     return labels
 
 
-def read_target(inspector: Inspector, data: QueryDict) -> str:
+def read_target(readers: Readers, data: QueryDict) -> str:
     """The queue that was chosen; "" if there is none, or it is not one of the choice."""
     target = query_params.get_text(data, "target")
-    return target if target and target in targets_in(inspector.places) else ""
+    return target if target and target in targets_in(readers.places) else ""
 
 
 def refuses_target(request: HttpRequest) -> bool:
     """Whether a form names a queue that is not one of the choice: the user is told."""
-    if not query_params.get_text(request.POST, "target") or read_target(inspector_of(request), request.POST):
+    if not query_params.get_text(request.POST, "target") or read_target(place_of(request).readers, request.POST):
         return False
     messages.warning(request, _("Nothing was done: choose a queue from the list."))
     return True
@@ -314,10 +314,10 @@ def refuses_target(request: HttpRequest) -> bool:
 
 def warn_if_nobody_serves(request: HttpRequest, target: str) -> None:
     """Say that the jobs have to wait."""
-    inspector = inspector_of(request)
-    if inspector.queues.get(target).paused:
+    readers = place_of(request).readers
+    if readers.queues.get(target).paused:
         messages.warning(request, _("Queue %(name)s is paused: the jobs wait until it is resumed.") % {"name": target})
-    if not inspector.workers([target]):
+    if not readers.workers([target]):
         messages.warning(
             request,
             _("No worker serves queue %(name)s now: the jobs wait. Start one: %(command)s")

@@ -16,8 +16,8 @@ from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.clients import ClientListParams, client_rows, limit_label, list_context
 from django_rtq.console.admin.filters import query_text
 from django_rtq.console.admin.forms import LimitsForm
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
-from django_rtq.console.reading.readers import Inspector, get_inspector
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
+from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.render.html import Viewer, action_html
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.broker.task_backends import shard_places
@@ -46,7 +46,7 @@ class ClientAdmin(PageAdmin):
         """The clients of all queues: sorted, searched and paged."""
         params = ClientListParams.read(request.GET)
         context = list_context(
-            params, inspector_of(request).clients.all(), lambda query: self.url("client_changelist", query=query)
+            params, place_of(request).readers.clients.all(), lambda query: self.url("client_changelist", query=query)
         )
         return self.render(
             request, "clients.html", {"title": _("Clients"), "most_length": MAX_CLIENT_LENGTH, **context}
@@ -55,7 +55,7 @@ class ClientAdmin(PageAdmin):
     def client(self, request: HttpRequest) -> HttpResponse:
         """One client in all queues."""
         name = _client_of(request.GET)
-        in_queues = [in_queue for in_queue in inspector_of(request).clients.get(name) if in_queue.is_known]
+        in_queues = [in_queue for in_queue in place_of(request).readers.clients.get(name) if in_queue.is_known]
         viewer = Viewer(url=self.url, may=request.user.has_perm)
         about = {"cancel_client": in_queues, "requeue_client": in_queues, "erase_client": name}
         of_all = [ACTIONS[verb] for verb, row in about.items() if ACTIONS[verb].applies(row)]
@@ -78,7 +78,7 @@ class ClientAdmin(PageAdmin):
 
     def pause(self, request: HttpRequest) -> HttpResponse:
         """Pause a client in one queue, or in all queues."""
-        name, limits, by = _client_of(request.POST), inspector_of(request).limits, request.user.get_username()
+        name, limits, by = _client_of(request.POST), place_of(request).readers.limits, request.user.get_username()
         done = [queue for queue in _queues_of(request) if limits.pause_client(queue, name, by)]
         if done:
             message = _("Client %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start.")
@@ -90,7 +90,7 @@ class ClientAdmin(PageAdmin):
 
     def resume(self, request: HttpRequest) -> HttpResponse:
         """Resume a client in one queue, or in all queues."""
-        name, limits = _client_of(request.POST), inspector_of(request).limits
+        name, limits = _client_of(request.POST), place_of(request).readers.limits
         done = [queue for queue in _queues_of(request) if limits.resume_client(queue, name)]
         if done:
             self._log(request, name, _("Resumed in %(queues)s.") % {"queues": ", ".join(done)})
@@ -108,7 +108,7 @@ class ClientAdmin(PageAdmin):
         form = LimitsForm(
             request.POST if request.method == "POST" else None,
             labels={limit: limit_label(limit) for limit in (QUEUE_LIMITS if scope == "queue" else CLIENT_LIMITS)},
-            limits=_limits_of(inspector_of(request), queue, name, scope),
+            limits=_limits_of(place_of(request).readers, queue, name, scope),
         )
         if request.method == "POST" and form.is_valid():
             try:
@@ -136,10 +136,10 @@ class ClientAdmin(PageAdmin):
         finally:
             if request.method == "POST":
                 for place in shard_places():
-                    get_inspector(place).clients.forget()
+                    readers_of(place).clients.forget()
 
     def _set_limits(self, request: HttpRequest, queue: str, name: str, scope: str, form: LimitsForm) -> HttpResponse:
-        limits, changed = inspector_of(request).limits, form.changed_limits
+        limits, changed = place_of(request).readers.limits, form.changed_limits
         if changed and scope == "client":
             limits.set_client(queue, name, **changed)
         elif changed:
@@ -187,13 +187,13 @@ def _queues_of(request: HttpRequest) -> list[str]:
     """The queue of a form; without one, all queues."""
     if "queue" in request.POST:
         return [_queue_of(request.POST)]
-    return inspector_of(request).queues.names()
+    return place_of(request).readers.queues.names()
 
 
-def _limits_of(inspector: Inspector, queue: str, name: str, scope: str) -> Limits:
+def _limits_of(readers: Readers, queue: str, name: str, scope: str) -> Limits:
     if scope == "queue":
-        return inspector.limits.read(queue).queue
-    (in_queue,) = inspector.clients.get(name, [queue])
+        return readers.limits.read(queue).queue
+    (in_queue,) = readers.clients.get(name, [queue])
     return in_queue.own if scope == "client" else in_queue.default
 
 

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.display.jobs import group_row
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
 from django_rtq.console.formatting import format_number
 from django_rtq.console.reading.jobs.dead_letters import DeadGroups
 
@@ -26,7 +26,7 @@ class DeadLetterAdmin(PageAdmin):
 
     def groups(self, request: HttpRequest) -> HttpResponse:
         """Dead letters grouped by task and error, the latest group first."""
-        dead_letters = inspector_of(request).dead_letters
+        dead_letters = place_of(request).readers.dead_letters
         groups_of_queues = dead_letters.all_groups(GROUPED_PER_QUEUE)
         groups = [(queue, group) for queue, of_queue in groups_of_queues.items() for group in of_queue.groups]
         groups.sort(key=lambda pair: pair[1].last_at, reverse=True)

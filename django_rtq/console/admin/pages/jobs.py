@@ -28,13 +28,13 @@ from django_rtq.console.admin.pages.bulk import (
     requeue_targets,
     warn_if_nobody_serves,
 )
-from django_rtq.console.admin.pages.page_admin import Route, inspector_of
+from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.searching import JobSearch
 from django_rtq.console.formatting import STATE_LABELS
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.jobs.written import written_text
 from django_rtq.console.reading.members import membership_of
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import WAITING
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.console.render.html import Viewer, listing
@@ -88,7 +88,7 @@ class JobAdmin(BulkPages):
 
     def running(self, request: HttpRequest) -> HttpResponse:
         """Running jobs, grouped by worker."""
-        workers, params = inspector_of(request).workers(with_usual=True), ListParams.read(request.GET)
+        workers, params = place_of(request).readers.workers(with_usual=True), ListParams.read(request.GET)
         busy = busiest_first(workers)
         shown, here, may = params.of(busy), request.get_full_path(), request.user.has_perm
         context = {
@@ -121,7 +121,7 @@ class JobAdmin(BulkPages):
         page = query_params.get_int(request.GET, "page", 1)
         wanted = Wanted(search=query_params.get_text(request.GET, "search"), page=max(1, page))
         try:
-            found = OUTBOX.find(inspector_of(request), wanted)
+            found = OUTBOX.find(place_of(request).readers, wanted)
         except DatabaseError as error:
             return self._render_problem(request, _("The outbox"), str(error), status=503)
 
@@ -130,7 +130,7 @@ class JobAdmin(BulkPages):
     def memory(self, request: HttpRequest) -> HttpResponse:
         """What takes the memory of Redis."""
         wanted = Wanted()
-        return self._listing(request, MEMORY, MEMORY.find(inspector_of(request), wanted), wanted)
+        return self._listing(request, MEMORY, MEMORY.find(place_of(request).readers, wanted), wanted)
 
     def _listing(self, request: HttpRequest, sheet: Sheet[Any], found: Found, wanted: Wanted) -> HttpResponse:
         """A list of what is no model."""
@@ -144,19 +144,19 @@ class JobAdmin(BulkPages):
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """The page of a job."""
         may_edit = request.user.has_perm(permissions.EDIT)
-        inspector, queue = inspector_of(request), query_params.get_queue_name(request.GET)
-        details, position = inspector.find_with_position(job_id, queue or None)
+        readers, queue = place_of(request).readers, query_params.get_queue_name(request.GET)
+        details, position = readers.find_with_position(job_id, queue or None)
         job = redacted(details, shows_unknown=may_edit)
         context = {
             "title": clean_text(job.task, 300).rpartition(".")[2] or _("Job %(id)s") % {"id": clean_text(job.id, 40)},
             "breadcrumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
             "job": job,
-            "shard": shard_of(inspector.place) if shard_numbers() else None,
+            "shard": shard_of(readers.place) if shard_numbers() else None,
             "state": str(STATE_LABELS[job.state]),
             "actions": job_actions(job, self.url, request.user.has_perm),
             "timeline": timeline(job, who_requeued(job), self.url),
             "waiting_reason": clean_text(waiting_reason(job, position)),
-            "member": membership_of(job.id, inspector.place),
+            "member": membership_of(job.id, readers.place),
             "arguments": named_arguments(job),
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
             "is_known": not is_unknown(job.task),
@@ -174,8 +174,8 @@ class JobAdmin(BulkPages):
             return self._unchanged(request, job_id, job.queue)
         if request.method != "POST" or refuses_target(request):
             return self._choose_target(request, job)
-        target = read_target(inspector_of(request), request.POST)
-        if not inspector_of(request).requeue(job.queue, [job_id], to=target):
+        target = read_target(place_of(request).readers, request.POST)
+        if not place_of(request).readers.requeue(job.queue, [job_id], to=target):
             return self._unchanged(request, job_id, job.queue)
         if not target:
             return self._succeeded(request, job, _("Requeued."), _("Job %(id)s was requeued."))
@@ -189,7 +189,7 @@ class JobAdmin(BulkPages):
         """Queue a scheduled or retrying job now."""
         job = self._find(request, job_id)
         try:
-            inspector_of(request).run_now(job_id, job.queue)
+            place_of(request).readers.run_now(job_id, job.queue)
         except WrongState:
             return self._unchanged(request, job_id, job.queue)
         return self._succeeded(request, job, _("Run now."), _("Job %(id)s is queued now."))
@@ -204,13 +204,13 @@ class JobAdmin(BulkPages):
         if action == "discard":
             return self._discard(request, job)
         try:
-            answer = inspector_of(request).cancel(job_id, job.queue, terminate=action == "terminate")
+            answer = place_of(request).readers.cancel(job_id, job.queue, terminate=action == "terminate")
         except WrongState:
             return self._unchanged(request, job_id, job.queue)
         return self._succeeded(request, job, *cancel_messages(answer, terminate=action == "terminate"))
 
     def _discard(self, request: HttpRequest, job: JobDetails) -> HttpResponse:
-        if not inspector_of(request).discard(job.queue, [job.id]):
+        if not place_of(request).readers.discard(job.queue, [job.id]):
             return self._unchanged(request, job.id, job.queue)
         back = self.url("queue_change", job.queue, query={"state": "dead"})
         return self._succeeded(request, job, _("Discarded."), _("Job %(id)s was discarded."), back)
@@ -224,7 +224,7 @@ class JobAdmin(BulkPages):
             return self._unchanged(request, job_id, job.queue)
         form = CallForm(request.POST or None, task=job.task, args=job.args, kwargs=job.kwargs)
         try:
-            if request.method == "POST" and form.is_valid() and _requeue_changed(inspector_of(request), job, form):
+            if request.method == "POST" and form.is_valid() and _requeue_changed(place_of(request).readers, job, form):
                 message = _("Job %(id)s was requeued with the new arguments.")
                 return self._succeeded(request, job, _("Requeued with changed arguments."), message)
         except WrongState:
@@ -246,7 +246,9 @@ class JobAdmin(BulkPages):
         token = request.POST.get("token", "") or secrets.token_hex(8)
         if request.method == "POST" and form.is_valid():
             try:
-                inspector_of(request).send(job.id, job.event, form.cleaned_data["value"], queue=job.queue, token=token)
+                place_of(request).readers.send(
+                    job.id, job.event, form.cleaned_data["value"], queue=job.queue, token=token
+                )
             except WrongState as error:
                 messages.warning(request, _("Nothing was done: %(error)s") % {"error": clean_text(str(error), 300)})
                 return HttpResponseRedirect(self._job_url(job_id, job.queue))
@@ -271,7 +273,7 @@ class JobAdmin(BulkPages):
     def _find(self, request: HttpRequest, job_id: str) -> JobDetails:
         given = request.POST if request.method == "POST" else request.GET
         queue = query_params.get_queue_name(given)
-        return inspector_of(request).find(job_id, queue or None)
+        return place_of(request).readers.find(job_id, queue or None)
 
     def _confirm(self, request: HttpRequest, job: JobDetails, action: ConfirmedAction) -> HttpResponse:
         asked = CONFIRMATIONS[action]
@@ -289,7 +291,7 @@ class JobAdmin(BulkPages):
             consequence=_("It is queued there, with all its attempts."),
             verb=_("Requeue"),
             is_harmless=True,
-            targets=requeue_targets(inspector_of(request), job.queue),
+            targets=requeue_targets(place_of(request).readers, job.queue),
         )
 
     def _question(self, request: HttpRequest, job: JobDetails, page: str, **words: Any) -> HttpResponse:
@@ -326,15 +328,15 @@ class JobAdmin(BulkPages):
 
     def _unchanged(self, request: HttpRequest, job_id: str, queue: str) -> HttpResponse:
         """Report the job's current state: someone else acted first, or the job moved on."""
-        messages.warning(request, why_unchanged(inspector_of(request), job_id, queue))
+        messages.warning(request, why_unchanged(place_of(request).readers, job_id, queue))
         return HttpResponseRedirect(query_params.get_next_url(request, self._job_url(job_id, queue)))
 
 
-def why_unchanged(inspector: Inspector, job_id: str, queue: str) -> str:
+def why_unchanged(readers: Readers, job_id: str, queue: str) -> str:
     """Why an action changed nothing."""
     shown = clean_text(job_id, 60)
     try:
-        job = inspector.find(job_id, queue)
+        job = readers.find(job_id, queue)
     except JobNotFound:
         return _("Nothing was done: job %(id)s no longer exists. Someone else may have discarded it.") % {"id": shown}
     return _("Nothing was done: job %(id)s is now %(state)s. Someone else may have acted first.") % {
@@ -343,7 +345,7 @@ def why_unchanged(inspector: Inspector, job_id: str, queue: str) -> str:
     }
 
 
-def _requeue_changed(inspector: Inspector, job: JobDetails, form: CallForm) -> bool:
+def _requeue_changed(readers: Readers, job: JobDetails, form: CallForm) -> bool:
     """Requeue a dead letter with the arguments of a form. False: the form says why not. Raises WrongState."""
     task = known_task(job.task)
     if task and has_committed(task.exactly_once, job.id):
@@ -355,7 +357,7 @@ def _requeue_changed(inspector: Inspector, job: JobDetails, form: CallForm) -> b
         form.add_error(None, text)
         return False
     try:
-        inspector.requeue_changed(job.queue, job.id, form.cleaned_data["args"], form.cleaned_data["kwargs"])
+        readers.requeue_changed(job.queue, job.id, form.cleaned_data["args"], form.cleaned_data["kwargs"])
     except PayloadError as error:
         form.add_error(None, str(error))
         return False

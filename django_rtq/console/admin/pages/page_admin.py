@@ -18,9 +18,10 @@ from django.utils.translation import gettext as _
 from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation_links, search_url
 from django_rtq.console.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.console.admin.urls import page_url
+from django_rtq.console.nouns import Place
 from django_rtq.console.permissions import VIEW, UserPermissions
 from django_rtq.console.reading.overview import Overview
-from django_rtq.console.reading.readers import Inspector, get_inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import QueryError
 from django_rtq.core.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.conf.config import get_config
@@ -39,21 +40,21 @@ class Route(NamedTuple):
     method: str = "GET"  # "POST": an action; "BOTH": a form or a confirmation page
 
 
-def inspector_of(request: HttpRequest) -> Inspector:
+def place_of(request: HttpRequest) -> Place:
     """What a page is about: a Redis, one shard, or all shards."""
-    return cast(Inspector, vars(request)["rtq_inspector"])
+    return cast(Place, vars(request)["rtq_place"])
 
 
-def show(request: HttpRequest, inspector: Inspector) -> Inspector:
+def show(request: HttpRequest, place: Place) -> Place:
     """Let a page be about this."""
-    vars(request)["rtq_inspector"] = inspector
-    return inspector
+    vars(request)["rtq_place"] = place
+    return place
 
 
-def all_shards_of(request: HttpRequest) -> Inspector | None:
-    """The inspector of all shards, if a page is about them."""
-    inspector: Inspector | None = vars(request).get("rtq_inspector")
-    return inspector if inspector is not None and inspector.is_of_all_shards else None
+def all_shards_of(request: HttpRequest) -> Readers | None:
+    """The readers of all shards, if a page is about them."""
+    place: Place | None = vars(request).get("rtq_place")
+    return place.readers if place is not None and place.readers.is_of_all_shards else None
 
 
 class PageAdmin(admin.ModelAdmin):
@@ -100,7 +101,7 @@ class PageAdmin(admin.ModelAdmin):
 
         Forms and confirmation pages are not refreshed, so that they do not change while someone uses them.
         """
-        refreshes, inspector = REFRESH_HEADER in request.headers, inspector_of(request)
+        refreshes, readers = REFRESH_HEADER in request.headers, place_of(request).readers
         seconds = get_config().admin_refresh_seconds
         frame = {} if refreshes else self._site_context(request)
         whole = {
@@ -110,7 +111,7 @@ class PageAdmin(admin.ModelAdmin):
             "may": UserPermissions(request.user),
             "site_name": self.admin_site.name,
             "known_digests": known_digests(request),
-            "counts": {} if is_form or status != 200 else _counts(inspector),
+            "counts": {} if is_form or status != 200 else _counts(readers),
             "refresh_seconds": None if is_form or status != 200 else seconds or None,
             "of_all_shards": all_shards_of(request),
             **context,
@@ -142,7 +143,7 @@ class PageAdmin(admin.ModelAdmin):
             return []
         from django_rtq.console.admin.shards import shard_links  # most projects have none
 
-        current = None if all_shards_of(request) else shard_of(inspector_of(request).place)
+        current = None if all_shards_of(request) else shard_of(place_of(request).readers.place)
         return shard_links(request, self.url("queue_changelist"), current)
 
     def _protect(self, page: Route) -> View:
@@ -162,17 +163,17 @@ class PageAdmin(admin.ModelAdmin):
             from django_rtq.console.admin.shards import in_shard  # most projects have none
 
             return in_shard(request, texts, partial(self._view, page, request, texts))
-        return self._view(page, request, texts, get_inspector())
+        return self._view(page, request, texts, Place())
 
     def _view(
         self,
         page: Route,
         request: HttpRequest,
         names: Mapping[str, str],
-        inspector: Inspector,
+        place: Place,
         check: Callable[[], object] = lambda: None,
     ) -> HttpResponse:
-        show(request, inspector)
+        show(request, place)
         try:
             check()
             return page.view(request, **names)
@@ -208,9 +209,9 @@ class PageAdmin(admin.ModelAdmin):
         return answer
 
 
-def _counts(inspector: Inspector) -> dict[str, int | str]:
+def _counts(readers: Readers) -> dict[str, int | str]:
     """The numbers in the navigation, by model: of an overview that was read a moment ago; "": unknown."""
-    overview = inspector.shared_overview.glance()
+    overview = readers.shared_overview.glance()
     return {"job": "", "deadletter": "", "worker": ""} if overview is None else counts_of(overview)
 
 

@@ -15,7 +15,7 @@ from django_rtq.console.admin.display import overview
 from django_rtq.console.admin.display.charts.history import SPANS, deploy_events, history_charts, span_links
 from django_rtq.console.admin.display.incidents import Health, health_of, health_of_shards
 from django_rtq.console.admin.display.jobs import PAGE_SIZE, JobTable
-from django_rtq.console.admin.pages.page_admin import Route, counts_of, inspector_of
+from django_rtq.console.admin.pages.page_admin import Route, counts_of, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.formatting import format_duration
@@ -23,7 +23,7 @@ from django_rtq.console.incidents import Incident, find_incidents, seen_in
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.metrics.time_series import Series
 from django_rtq.console.reading.overview import Overview
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import buttons, listing, tables
 from django_rtq.console.render.sheet import Wanted
@@ -53,12 +53,12 @@ class QueueAdmin(SheetAdmin):
     def overview(self, request: HttpRequest) -> HttpResponse:
         """The overview of all queues."""
         chosen = query_params.get_choice(request.GET, "span", SPANS, "1h")
-        inspector = inspector_of(request)
-        if inspector.is_of_all_shards:
+        readers = place_of(request).readers
+        if readers.is_of_all_shards:
             return self._overview_of_shards(request, chosen)
-        front, series = _read_overview(inspector, chosen, is_fresh=REFRESH_HEADER not in request.headers)
-        lag = outbox_lag(inspector.place)
-        incidents = find_incidents(seen_in(inspector.place, front, lag))
+        front, series = _read_overview(readers, chosen, is_fresh=REFRESH_HEADER not in request.headers)
+        lag = outbox_lag(readers.place)
+        incidents = find_incidents(seen_in(readers.place, front, lag))
         return self._render_overview(request, chosen, front, series, lag, health_of(incidents, front, self.url))
 
     def _overview_of_shards(self, request: HttpRequest, chosen: str) -> HttpResponse:
@@ -66,7 +66,7 @@ class QueueAdmin(SheetAdmin):
         from django_rtq.console.shards.all_shards import ask_shards, merged_front  # most projects have no shards
 
         read = partial(_read_overview, chosen=chosen, is_fresh=REFRESH_HEADER not in request.headers)
-        answers = ask_shards(lambda inspector, _number: read(inspector))
+        answers = ask_shards(lambda readers, _number: read(readers))
         front, series = merged_front(answers.checked())
         lags: dict[int, OutboxLag | None] = {}
         found: dict[int, list[Incident]] = {}
@@ -120,8 +120,8 @@ class QueueAdmin(SheetAdmin):
     def queue(self, request: HttpRequest, name: str) -> HttpResponse:
         """The page of a queue: its jobs by state, and its clients."""
         _check_name(name)
-        table = JobTable.read(inspector_of(request), request, name)
-        queue_page = inspector_of(request).queue_page(
+        table = JobTable.read(place_of(request).readers, request, name)
+        queue_page = place_of(request).readers.queue_page(
             name,
             table.state,
             cursor=table.cursor,
@@ -151,7 +151,7 @@ class QueueAdmin(SheetAdmin):
         return Target(name, by=request.user.get_username(), options=frozenset(options))
 
     def ask_context(self, request: HttpRequest, verb: Verb, target: Target) -> dict[str, Any]:
-        has_outcomes = verb.name == "forget" and inspector_of(request).queues.get(target.name).finished
+        has_outcomes = verb.name == "forget" and place_of(request).readers.queues.get(target.name).finished
         ticks = [("discard_outcomes", _("Delete the outcomes of finished jobs, too"))] if has_outcomes else []
         home = {"url": self.url("queue_change", target.name), "title": target.name}
         return {"ticks": ticks, "breadcrumbs": [home]}
@@ -163,9 +163,9 @@ class QueueAdmin(SheetAdmin):
         return self.url("queue_changelist") if verb.name == "forget" else super().back(request, verb, target)
 
 
-def _read_overview(inspector: Inspector, chosen: str, *, is_fresh: bool) -> tuple[Overview, list[Series]]:
+def _read_overview(readers: Readers, chosen: str, *, is_fresh: bool) -> tuple[Overview, list[Series]]:
     """The overview, and the counters of its queues in the chosen time."""
-    shared, span = inspector.shared_overview, SPANS[chosen]
+    shared, span = readers.shared_overview, SPANS[chosen]
     front = shared.read(fresh=is_fresh)
     if chosen == "1h" or not front.queues:
         return front, [row.series for row in front.queues]

@@ -24,7 +24,8 @@ from django_rtq.console.admin.forms import restore_secrets
 from django_rtq.console.admin.navigation import navigation_links, search_url
 from django_rtq.console.admin.pages.page_admin import all_shards_of, show
 from django_rtq.console.admin.urls import page_url
-from django_rtq.console.reading.readers import Inspector, get_inspector
+from django_rtq.console.nouns import Place
+from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.redaction import hidden, hidden_args
 from django_rtq.console.render.html import Viewer, cell_html, tables
 from django_rtq.console.schedule_status import row_statuses
@@ -113,7 +114,7 @@ class ScheduleAdmin(admin.ModelAdmin):
             request.user.has_perm(permissions.VIEW),
         )
         try:
-            declared = SCHEDULES.read(_inspector_of_all(request), lambda entry: entry.source != "admin")
+            declared = SCHEDULES.read(_readers_of_all(request), lambda entry: entry.source != "admin")
         except RTQError:  # the list says it: see attach_status()
             return {}
 
@@ -220,24 +221,24 @@ class ScheduleAdmin(admin.ModelAdmin):
         self.message_user(request, texts[on] % {"number": switched})
 
 
-def _inspector_of_all(request: HttpRequest) -> Inspector:
+def _readers_of_all(request: HttpRequest) -> Readers:
     """That of all shards, which the rows of the database are about. Raises RTQError."""
     if of_all := all_shards_of(request):
         return of_all
     if len(shard_numbers()) < 2:
-        return get_inspector()
+        return readers_of()
     from django_rtq.console.shards.merged import AllShards  # most projects have no shards
 
-    return show(request, AllShards())
+    return show(request, Place(readers=AllShards())).readers
 
 
 def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
     """Set `planned` and `is_in_redis` on each row, and `problem` if one does not run."""
     by_name = {row.name: row for row in rows}
     try:
-        inspector = _inspector_of_all(request)
-        known = row_statuses(inspector, {name: row.as_row() for name, row in by_name.items()})
-        planned = SCHEDULES.rows(inspector, known)
+        readers = _readers_of_all(request)
+        known = row_statuses(readers, {name: row.as_row() for name, row in by_name.items()})
+        planned = SCHEDULES.rows(readers, known)
     except RTQError as error:
         messages.error(request, str(error))
         return

@@ -16,10 +16,10 @@ from django.utils.translation import pgettext
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.display.jobs import PAGE_SIZE, May, job_row
 from django_rtq.console.admin.filters import chips
-from django_rtq.console.admin.pages.page_admin import inspector_of
+from django_rtq.console.admin.pages.page_admin import place_of
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import LIST_LABELS, format_number
-from django_rtq.console.reading.readers import Inspector
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, words_of
 from django_rtq.console.search import Found, read_query, search
 from django_rtq.core.broker.task_backends import shard_numbers
@@ -33,7 +33,7 @@ from django_rtq.exceptions import BrokerError, JobNotFound
 class JobSearch:
     """The request for a page of the search."""
 
-    inspector: Inspector
+    readers: Readers
     text: str
     cursor: str
     seen: int = 0  # jobs that were looked at for the pages before
@@ -44,16 +44,16 @@ class JobSearch:
     @classmethod
     def read(cls, request: HttpRequest) -> JobSearch:
         """From the query string."""
-        inspector, text = inspector_of(request), request.GET.get("q", "").strip()
+        readers, text = place_of(request).readers, request.GET.get("q", "").strip()
         cursor = query_params.get_text(request.GET, "after", query_params.MAX_CURSOR)
         if not text.isprintable():
             text = "".join(c if c.isprintable() else " " for c in text)
         try:
             seen = query_params.get_int(request.GET, "seen", 0) if cursor else 0
-            is_stopped, query = "stop" in request.GET, read_query(inspector, text) if text else None
-            return cls(inspector=inspector, text=text, cursor=cursor, seen=seen, is_stopped=is_stopped, query=query)
+            is_stopped, query = "stop" in request.GET, read_query(readers, text) if text else None
+            return cls(readers=readers, text=text, cursor=cursor, seen=seen, is_stopped=is_stopped, query=query)
         except QueryError as error:
-            return cls(inspector=inspector, text=text[:LONGEST], cursor="", error=str(error))
+            return cls(readers=readers, text=text[:LONGEST], cursor="", error=str(error))
 
     def find_by_id(self) -> JobDetails | None:
         """The job, if the query is its id."""
@@ -63,7 +63,7 @@ class JobSearch:
         if shard_numbers():
             return self._find_in_shards(job_id)
         try:
-            return self.inspector.find(job_id)
+            return self.readers.find(job_id)
         except JobNotFound:
             return None
 
@@ -71,7 +71,7 @@ class JobSearch:
         """Whether the query is the id of a job that waits in the outbox."""
         job_id = self.query.only_text if self.query and not self.cursor else ""
         try:
-            return made_at(job_id) is not None and bool(waiting_rows(self.inspector.places, 1, job_id))
+            return made_at(job_id) is not None and bool(waiting_rows(self.readers.places, 1, job_id))
         except DatabaseError:
             return False
 
@@ -79,9 +79,9 @@ class JobSearch:
         """None also if a page of all shards says that its shard does not answer."""
         from django_rtq.console.shards.merged import AllShards  # most projects have no shards
 
-        is_of_all = self.inspector.is_of_all_shards
+        is_of_all = self.readers.is_of_all_shards
         try:
-            return (self.inspector if is_of_all else AllShards()).find(job_id)
+            return (self.readers if is_of_all else AllShards()).find(job_id)
         except JobNotFound:
             return None
         except BrokerError:
@@ -94,7 +94,7 @@ class JobSearch:
         query = self.query
         if not query or len(query.queues) != 1 or len(query.states) != 1:
             return ""
-        is_used = query.queues[0] in self.inspector.queues.names()
+        is_used = query.queues[0] in self.readers.queues.names()
         return self._list_url(url, query.queues[0], query.states[0]) if is_used else ""
 
     def _list_url(self, url: PageUrl, queue: str, state: str) -> str:
@@ -107,7 +107,7 @@ class JobSearch:
         error, result = self.error, None
         if self.query:
             try:
-                result = search(self.inspector, self.query, self.cursor, PAGE_SIZE)
+                result = search(self.readers, self.query, self.cursor, PAGE_SIZE)
             except QueryError as unknown:
                 error = str(unknown)
         return {

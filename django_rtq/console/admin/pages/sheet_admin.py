@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, all_shards_of, inspector_of
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, all_shards_of, place_of
 from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, listing
 from django_rtq.console.render.sheet import Sheet, Wanted
@@ -47,7 +47,7 @@ class SheetAdmin(PageAdmin):
     def list(self, request: HttpRequest) -> HttpResponse:
         """The list: filtered, sorted and paged."""
         wanted = self.wanted(request)
-        found = self.sheet.find(inspector_of(request), wanted)
+        found = self.sheet.find(place_of(request).readers, wanted)
         context = listing(self.sheet, found, wanted, self.viewer(request))
         return self.render(request, "list.html", {**context, **self.list_context(request, found.rows)})
 
@@ -67,7 +67,7 @@ class SheetAdmin(PageAdmin):
         """The page that asks, with the number and what is lost."""
         words = target.words
         if verb.count is not None:
-            words["count"] = verb.count(inspector_of(request), target)
+            words["count"] = verb.count(place_of(request).readers, target)
         context = {
             "title": verb.title % words,
             "question": verb.question % words,
@@ -102,7 +102,7 @@ class SheetAdmin(PageAdmin):
 
     def run(self, request: HttpRequest, verb: Verb, target: Target) -> Said:
         """Do it, and log it."""
-        said = verb.run(inspector_of(request), target)
+        said = verb.run(place_of(request).readers, target)
         if said.log:
             log_action(request, self.entry(target), said.log)
         return said

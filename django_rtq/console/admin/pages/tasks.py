@@ -20,7 +20,7 @@ from django_rtq.console.admin.display.jobs import group_row
 from django_rtq.console.admin.display.tasks import QUEUES, charts, in_queues
 from django_rtq.console.admin.forms import EnqueueForm
 from django_rtq.console.admin.navigation import schedules_url
-from django_rtq.console.admin.pages.page_admin import Route, inspector_of
+from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.metrics.reader import MAX_HOURS
 from django_rtq.console.reading.task_details import TaskDetails
@@ -90,7 +90,7 @@ class TaskAdmin(SheetAdmin):
 
     def _schedules(self, request: HttpRequest, name: str) -> list[Table]:
         try:
-            rows = SCHEDULES.of_task(inspector_of(request), name)
+            rows = SCHEDULES.of_task(place_of(request).readers, name)
         except ConfigurationError:  # `manage.py check` says it, and so does the overview
             return []
         may_list = bool(schedules_url(request, self.admin_site))
@@ -104,7 +104,7 @@ class TaskAdmin(SheetAdmin):
         """The task, in one queue or in all."""
         _details, row = _find(request, name)
         queue = query_params.get_queue_name(request.POST) if "queue" in request.POST else None
-        if row.is_internal or (queue is not None and queue not in inspector_of(request).queues.names()):
+        if row.is_internal or (queue is not None and queue not in place_of(request).readers.queues.names()):
             raise Http404
         return super().target(request, name)._replace(queue=queue)
 
@@ -146,7 +146,7 @@ class TaskAdmin(SheetAdmin):
         job_id = request.GET.get("job", "")
         if not job_id:
             return {}
-        job = inspector_of(request).find(job_id, query_params.get_queue_name(request.GET) or None)
+        job = place_of(request).readers.find(job_id, query_params.get_queue_name(request.GET) or None)
         if job.task != name or not job.has_call:
             raise Http404
         return {"args": job.args, "kwargs": job.kwargs, "queue_name": job.queue, "client": job.client}
@@ -156,7 +156,7 @@ def _find(request: HttpRequest, name: str) -> tuple[TaskDetails, TaskRow]:
     """A task: its jobs and its runs. Raises Http404 if nobody knows it."""
     if "\0" in name:  # PostgreSQL could not store it in the log
         raise Http404
-    details = inspector_of(request).tasks.get(name, MAX_HOURS)
+    details = place_of(request).readers.tasks.get(name, MAX_HOURS)
     pauses = pauses_by_task(in_queue.queue for in_queue in details.queues).get(name, ())
     row = TaskRow(task=name, code=all_tasks().get(name), metrics=details.total, pauses=pauses)
     if row.code is None and not details.is_known and not row.paused_in:

@@ -13,7 +13,7 @@ from django_rtq.console import permissions
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.pages.page_admin import Route, inspector_of
+from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.details import WorkerDetails
 from django_rtq.console.subjects.workers import WORKERS
@@ -33,9 +33,9 @@ class WorkerAdmin(SheetAdmin):
 
     def wake_all(self, request: HttpRequest) -> HttpResponse:
         """Ask all rtq_worker to start jobs again."""
-        inspector, wake = inspector_of(request), SWITCHES["worker"].off
-        for name in {worker.supervisor_name: worker.name for worker in inspector.workers()}.values():
-            wake.run(inspector, Target(name))  # one that has exited since refuses
+        readers, wake = place_of(request).readers, SWITCHES["worker"].off
+        for name in {worker.supervisor_name: worker.name for worker in readers.workers()}.values():
+            wake.run(readers, Target(name))  # one that has exited since refuses
         log_action(request, self.model(name="*"), str(wake.log))
         messages.success(request, _("All workers were asked to start new jobs again."))
         return HttpResponseRedirect(self.url("worker_changelist"))

@@ -16,7 +16,7 @@ from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.charts.graph import MOST, graph, state_text
 from django_rtq.console.admin.display.jobs import job_row
 from django_rtq.console.admin.display.paged_list import ListParams, paged_context
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, inspector_of
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
 from django_rtq.console.formatting import format_number
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.members import recent_in, why_not_started
@@ -49,10 +49,10 @@ class WorkflowAdmin(PageAdmin):
 
     def workflows(self, request: HttpRequest) -> HttpResponse:
         """Those of all states or of one, the last in which something happened first."""
-        params, inspector = WorkflowListParams.read(request.GET), inspector_of(request)
-        places, state = inspector.places, params.state
-        counts = inspector.in_places(places, lambda place: count_workflows(state, backend=place))
-        shown = recent_in(inspector, params.PER_PAGE, start=params.start, state=params.state)
+        params, readers = WorkflowListParams.read(request.GET), place_of(request).readers
+        places, state = readers.places, params.state
+        counts = readers.in_places(places, lambda place: count_workflows(state, backend=place))
+        shown = recent_in(readers, params.PER_PAGE, start=params.start, state=params.state)
         number = sum(counts.values())
         context = {
             "title": _("Workflows"),
@@ -128,7 +128,7 @@ class WorkflowAdmin(PageAdmin):
             JobFilter(workflow=progress.id),
             request.get_full_path(),
         )
-        walk = inspector_of(request).job_list.search(lists, wanted, sizes={}, shown=redacted)
+        walk = place_of(request).readers.job_list.search(lists, wanted, sizes={}, shown=redacted)
         found = walk.page("", MOST_DEAD).jobs if lists else ()
         return {
             "job_rows": [job_row(redacted(job), "dead", self.url, request.user.has_perm, here) for job in found],
@@ -149,7 +149,7 @@ class WorkflowAdmin(PageAdmin):
 
 
 def _flow(request: HttpRequest, workflow_id: str) -> Workflow:
-    return Workflow(workflow_id, backend=inspector_of(request).place)
+    return Workflow(workflow_id, backend=place_of(request).readers.place)
 
 
 def _row(progress: WorkflowProgress) -> dict[str, Any]:

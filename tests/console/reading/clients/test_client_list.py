@@ -10,18 +10,18 @@ from tests.console.lua.test_client_states import count_runs
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, retrying_job, scheduled_job
 
 
-def listed(inspector, **selection):
+def listed(readers, **selection):
     """The clients of a page, by name."""
-    found = inspector.clients.count()
+    found = readers.clients.count()
     return {client.client: client for client in map(found.client, found.matching(**selection))}
 
 
-def order(inspector, sort, **selection):
+def order(readers, sort, **selection):
     """The names of the list, in its order."""
-    return [name.decode() for name in inspector.clients.count().matching(sort=sort, **selection)]
+    return [name.decode() for name in readers.clients.count().matching(sort=sort, **selection)]
 
 
-def test_jobs_are_counted_over_all_queues_and_priorities(broker, inspector):
+def test_jobs_are_counted_over_all_queues_and_priorities(broker, readers):
     retrying_job(broker, client="x")
     for priority in (0, 0, 5):
         queued_job(broker, client="x", priority=priority)
@@ -30,7 +30,7 @@ def test_jobs_are_counted_over_all_queues_and_priorities(broker, inspector):
     scheduled_job(broker, client="y")
     queued_job(broker)
 
-    found = listed(inspector)
+    found = listed(readers)
 
     totals = {name: one.total for name, one in found.items()}
     assert {name: (one.queued, one.scheduled) for name, one in totals.items()} == {"x": (4, 2), "y": (0, 1), "": (1, 0)}
@@ -40,14 +40,14 @@ def test_jobs_are_counted_over_all_queues_and_priorities(broker, inspector):
     assert (totals["x"].pause, totals["x"].own, found["x"].reasons) == (None, {}, [])
 
 
-def test_many_clients_are_counted_in_steps(broker, inspector):
+def test_many_clients_are_counted_in_steps(broker, readers):
     for start in range(3):
         for number in range(600):
             if number % 3 >= start:
                 queued_job(broker, client=f"client{number}")
         scheduled_job(broker, client=f"client{start}")
 
-    found = inspector.clients.count()
+    found = readers.clients.count()
     totals = [found.client(name).total for name in found.matching()]
 
     assert (found.known, len(totals), found.is_complete) == (600, 600, True)
@@ -55,18 +55,18 @@ def test_many_clients_are_counted_in_steps(broker, inspector):
     assert sum(one.scheduled for one in totals) == 3
 
 
-def test_limits_pauses_and_running_jobs_are_told(broker, inspector):
-    inspector.limits.set_default(QUEUE, max_running=1)
+def test_limits_pauses_and_running_jobs_are_told(broker, readers):
+    readers.limits.set_default(QUEUE, max_running=1)
     claimed_job(broker, client="x")
     queued_job(broker, client="x")
     queued_job(broker, client="y")
     claim(broker, 5)
-    inspector.limits.set_client("low", "y", max_running=7)
-    inspector.limits.pause_client("low", "z", "eve")
+    readers.limits.set_client("low", "y", max_running=7)
+    readers.limits.pause_client("low", "z", "eve")
     queued_job(broker, client="z", queue="low")
-    inspector.pause("low")
+    readers.pause("low")
 
-    found = listed(inspector)
+    found = listed(readers)
 
     assert found["x"].reasons == [(QUEUE, "at its limit of 1 running job")]
     assert [found[name].total.running for name in "xyz"] == [1, 1, 0]
@@ -79,18 +79,18 @@ def test_limits_pauses_and_running_jobs_are_told(broker, inspector):
 
 
 @pytest.mark.parametrize("own", ["none", "5"])
-def test_its_own_limit_comes_before_that_of_each_client(broker, inspector, own):
-    inspector.limits.set_default(QUEUE, max_running=1)
-    inspector.limits.set_client(QUEUE, "x", max_running=None if own == "none" else int(own))
+def test_its_own_limit_comes_before_that_of_each_client(broker, readers, own):
+    readers.limits.set_default(QUEUE, max_running=1)
+    readers.limits.set_client(QUEUE, "x", max_running=None if own == "none" else int(own))
     claimed_job(broker, client="x")
     queued_job(broker, client="x")
 
-    assert listed(inspector)["x"].reasons == []
+    assert listed(readers)["x"].reasons == []
 
 
 @pytest.mark.parametrize("weight", [None, 3])
-def test_shares_are_those_of_its_page(redis, broker, inspector, weight):
-    inspector.limits.set_default(QUEUE, max_running=1)
+def test_shares_are_those_of_its_page(redis, broker, readers, weight):
+    readers.limits.set_default(QUEUE, max_running=1)
     claimed_job(broker, client="blocked")
     queued_job(broker, client="blocked")
     assert claim(broker) == []
@@ -98,10 +98,10 @@ def test_shares_are_those_of_its_page(redis, broker, inspector, weight):
     count_runs(redis, broker, 0, x=(30, 1), y=(10, 3))
     count_runs(redis, broker, 1, y=(600, 60), old=(600, 60))
     if weight:
-        inspector.limits.set_client(QUEUE, "x", weight=weight)
+        readers.limits.set_client(QUEUE, "x", weight=weight)
 
-    found = listed(inspector)
-    state, alone = inspector.clients.in_queue(QUEUE, sorted(found))
+    found = listed(readers)
+    state, alone = readers.clients.in_queue(QUEUE, sorted(found))
 
     assert sorted(found) == ["blocked", "old", "waits", "x", "y"]
     assert state.runs > 0
@@ -110,13 +110,13 @@ def test_shares_are_those_of_its_page(redis, broker, inspector, weight):
             assert (listed_share or 0) == pytest.approx(share or 0, abs=0.01)
 
 
-def test_over_all_queues_each_counts_by_what_it_ran(redis, broker, inspector):
+def test_over_all_queues_each_counts_by_what_it_ran(redis, broker, readers):
     for queue in (QUEUE, "low"):
         queued_job(broker, client="x", queue=queue)
     count_runs(redis, broker, 0, x=(30, 30), y=(10, 10))
     count_runs(redis, broker, 0, queue="low", x=(10, 60), y=(30, 0), z=(120, 0))
 
-    x = listed(inspector)["x"].total
+    x = listed(readers)["x"].total
 
     assert x.shares.starts == pytest.approx(40 / 200)
     assert x.shares.time == pytest.approx(90 / 100)
@@ -124,10 +124,10 @@ def test_over_all_queues_each_counts_by_what_it_ran(redis, broker, inspector):
 
 
 @pytest.fixture
-def three(redis, broker, inspector):
+def three(redis, broker, readers):
     """Three clients, each of which is first in something."""
     keys = broker.keys.of(QUEUE)
-    inspector.limits.set_default(QUEUE, max_running=5)
+    readers.limits.set_default(QUEUE, max_running=5)
     claimed_job(broker, client="Beta", worker="w1")
     for client, number in (("alpha", 1), ("Beta", 2), ("gamma", 3)):
         for _ in range(number):
@@ -136,8 +136,8 @@ def three(redis, broker, inspector):
         scheduled_job(broker, client="alpha")
     redis.zadd(keys.lanes, {"0:alpha": 3000, "0:Beta": 1000, "0:gamma": 2000})
     count_runs(redis, broker, 0, alpha=(5, 1), Beta=(2, 9), gamma=(1, 3))
-    inspector.limits.set_client(QUEUE, "gamma", weight=3)
-    inspector.limits.pause_client(QUEUE, "idle")
+    readers.limits.set_client(QUEUE, "gamma", weight=3)
+    readers.limits.pause_client(QUEUE, "idle")
 
 
 @pytest.mark.parametrize(
@@ -154,63 +154,63 @@ def three(redis, broker, inspector):
         ("nonsense", ["gamma", "Beta", "alpha", "idle"]),
     ],
 )
-def test_it_is_sorted_by_any_column(three, inspector, sort, names):
-    assert order(inspector, sort) == names
+def test_it_is_sorted_by_any_column(three, readers, sort, names):
+    assert order(readers, sort) == names
 
 
-def test_it_is_sorted_the_other_way_round(three, inspector):
-    assert order(inspector, "name", is_reversed=True) == ["idle", "gamma", "Beta", "alpha"]
-    assert order(inspector, "queued", is_reversed=True) == ["idle", "alpha", "Beta", "gamma"]
-    assert order(inspector, "oldest", is_reversed=True) == ["alpha", "gamma", "Beta", "idle"]  # those without come last
+def test_it_is_sorted_the_other_way_round(three, readers):
+    assert order(readers, "name", is_reversed=True) == ["idle", "gamma", "Beta", "alpha"]
+    assert order(readers, "queued", is_reversed=True) == ["idle", "alpha", "Beta", "gamma"]
+    assert order(readers, "oldest", is_reversed=True) == ["alpha", "gamma", "Beta", "idle"]  # those without come last
 
 
-def test_it_is_searched_by_a_part_of_the_name_and_by_state(three, inspector):
-    assert order(inspector, "name", search="MA") == ["gamma"]
-    assert order(inspector, "name", search="A") == ["alpha", "Beta", "gamma"]
-    assert order(inspector, "name", state="paused") == ["idle"]
-    assert order(inspector, "name", state="limited") == ["gamma"]
-    assert order(inspector, "name", state="waiting") == ["alpha", "Beta", "gamma"]
-    assert order(inspector, "name", state="waiting", search="idle") == []
+def test_it_is_searched_by_a_part_of_the_name_and_by_state(three, readers):
+    assert order(readers, "name", search="MA") == ["gamma"]
+    assert order(readers, "name", search="A") == ["alpha", "Beta", "gamma"]
+    assert order(readers, "name", state="paused") == ["idle"]
+    assert order(readers, "name", state="limited") == ["gamma"]
+    assert order(readers, "name", state="waiting") == ["alpha", "Beta", "gamma"]
+    assert order(readers, "name", state="waiting", search="idle") == []
 
 
-def test_some_queues_can_be_counted_alone(broker, inspector):
+def test_some_queues_can_be_counted_alone(broker, readers):
     queued_job(broker, client="x")
     queued_job(broker, client="y", queue="low")
 
-    assert inspector.clients.count(["low"]).matching() == [b"y"]
-    assert inspector.clients.count(["never"]).known == 0
+    assert readers.clients.count(["low"]).matching() == [b"y"]
+    assert readers.clients.count(["never"]).known == 0
 
 
-def test_where_more_clients_wait_than_are_read_it_says_so(broker, inspector, monkeypatch):
+def test_where_more_clients_wait_than_are_read_it_says_so(broker, readers, monkeypatch):
     monkeypatch.setattr(queue_clients, "MOST", 2)
     for client in "xyz":
         queued_job(broker, client=client)
 
-    found = inspector.clients.count()
+    found = readers.clients.count()
 
     assert (found.matching(), found.is_complete) == ([b"x", b"y"], False)
 
 
-def test_a_few_are_counted_anew_each_time(broker, inspector):
+def test_a_few_are_counted_anew_each_time(broker, readers):
     queued_job(broker, client="x")
-    assert inspector.clients.all().known == 1
+    assert readers.clients.all().known == 1
     queued_job(broker, client="y")
-    found = inspector.clients.all()
+    found = readers.clients.all()
     assert (found.known, found.age_seconds) == (2, 0.0)
 
 
-def test_the_counts_of_many_are_kept_until_something_changes_or_they_are_old(broker, inspector, monkeypatch):
+def test_the_counts_of_many_are_kept_until_something_changes_or_they_are_old(broker, readers, monkeypatch):
     monkeypatch.setattr(clients, "FEW", 1)
     for client in "xy":
         queued_job(broker, client=client)
-    first = inspector.clients.all()
+    first = readers.clients.all()
     queued_job(broker, client="z")
 
-    assert inspector.clients.all() is first
+    assert readers.clients.all() is first
     assert first.kept_seconds >= clients.KEPT_SECONDS
     assert first.age_seconds > 0
-    inspector.clients.forget()
-    second = inspector.clients.all()
+    readers.clients.forget()
+    second = readers.clients.all()
     assert second.known == 3
     second.read_at -= second.kept_seconds
-    assert inspector.clients.all() is not second
+    assert readers.clients.all() is not second

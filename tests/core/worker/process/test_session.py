@@ -212,7 +212,7 @@ def test_nothing_to_tell_takes_no_round_trip(redis, session):
     assert redis.info("commandstats")["cmdstat_evalsha"]["calls"] == calls
 
 
-def test_a_job_that_stopped_is_told_and_said_to_be_cancelled(redis, broker, session, inspector):
+def test_a_job_that_stopped_is_told_and_said_to_be_cancelled(redis, broker, session, readers):
     heard = []
     (job,) = enqueue(broker)
     (run,) = claim(session)
@@ -220,12 +220,12 @@ def test_a_job_that_stopped_is_told_and_said_to_be_cancelled(redis, broker, sess
         session.add(run, Cancelled())
     session.settle()
 
-    details = inspector.find(job.id)
+    details = readers.find(job.id)
     assert (details.state, details.task, details.attempt) == ("cancelled", "tests.app.tasks.note", 1)
     assert heard == [job.id]
 
 
-def test_how_far_a_job_is_is_told_under_the_name_that_claimed_it(redis, broker, session, inspector):
+def test_how_far_a_job_is_is_told_under_the_name_that_claimed_it(redis, broker, session, readers):
     enqueue(broker, 2)
     first, second = claim(session)
     former = session.worker
@@ -238,8 +238,8 @@ def test_how_far_a_job_is_is_told_under_the_name_that_claimed_it(redis, broker, 
         }
     )
 
-    assert inspector.find(first.job_id.decode()).progress.done == 1
-    assert inspector.find(second.job_id.decode()).progress is None
+    assert readers.find(first.job_id.decode()).progress.done == 1
+    assert readers.find(second.job_id.decode()).progress is None
 
 
 @pytest.mark.parametrize("kind", [Retried, Buried])

@@ -134,7 +134,7 @@ def test_an_order_wakes_who_has_to_carry_it_out_once(broker, control, woken):
     assert control.info() == {"supervisor_name": control.supervisor, "quiet_seconds": "0", "quiet_by": ""}
 
 
-def test_people_are_told_who_asked_for_quiet_and_for_how_long_it_lasts(broker, inspector, control, child):
+def test_people_are_told_who_asked_for_quiet_and_for_how_long_it_lasts(broker, readers, control, child):
     heartbeat = Heartbeat(
         broker,
         [QUEUE, "low"],
@@ -148,7 +148,7 @@ def test_people_are_told_who_asked_for_quiet_and_for_how_long_it_lasts(broker, i
     control.tick()
     control._commanded_at -= 90
     heartbeat.tick()
-    (worker,) = inspector.workers()
+    (worker,) = readers.workers()
     assert worker.quiet_by == "ada b"
     assert 90 <= worker.quiet_seconds < 150
 
@@ -156,7 +156,7 @@ def test_people_are_told_who_asked_for_quiet_and_for_how_long_it_lasts(broker, i
     control.tick()
     child.shared.is_quiet = False
     heartbeat.tick()
-    (worker,) = inspector.workers()
+    (worker,) = readers.workers()
     assert (worker.is_quiet, worker.quiet_by, worker.quiet_seconds) == (False, "", None)
 
 
@@ -176,7 +176,7 @@ def test_what_people_leave_behind_goes_away(redis, broker, control):
         assert 0 < redis.ttl(key) <= 3600
 
 
-def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis, broker, inspector, control, child):
+def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis, broker, readers, control, child):
     heartbeat = Heartbeat(
         broker,
         [QUEUE, "low"],
@@ -192,7 +192,7 @@ def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis,
     control.cancel_jobs(child)
 
     assert child.signals == ["SIGUSR1"]
-    (worker,) = inspector.workers([QUEUE])
+    (worker,) = readers.workers([QUEUE])
     assert (worker.supervisor_name, worker.is_quiet) == (control.supervisor, True)
-    inspector.wake_worker(WORKER)
+    readers.wake_worker(WORKER)
     assert redis.get(broker.keys.control(control.supervisor)) == b"work"

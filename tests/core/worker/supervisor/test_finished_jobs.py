@@ -126,22 +126,22 @@ def test_a_job_that_was_told_and_runs_again_is_not_told_once_more(redis, broker,
     assert snapshot(redis) == before
 
 
-def test_of_a_result_that_is_too_long_for_the_page_it_is_said_that_it_is_lost(redis, broker, child, inspector, caplog):
+def test_of_a_result_that_is_too_long_for_the_page_it_is_said_that_it_is_lost(redis, broker, child, readers, caplog):
     session, shared = child
     long = DONE.result.replace('"x"', '"' + "x" * TEXTS + '"')
     short, lost = finish(broker, child, DONE, Acked(long))
     with caplog.at_level("WARNING", "django_rtq"):
         tell(broker, session, shared)
 
-    assert (inspector.find(short.id).result, inspector.find(short.id).is_result_lost) == ("x", False)
-    details = inspector.find(lost.id)
+    assert (readers.find(short.id).result, readers.find(short.id).is_result_lost) == ("x", False)
+    details = readers.find(lost.id)
     assert (details.state, details.result, details.is_result_lost) == ("succeeded", None, True)
     assert details.attempt == 1
     assert f"job {lost.id} succeeded, but its result is lost" in caplog.text
     assert short.id not in caplog.text
 
 
-def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, broker, child, inspector):
+def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, broker, child, readers):
     session, shared = child
     errors = [Buried(ValueError("beginning " + "x" * 2_000)) for _ in range(3)]
     shared._full_at = shared._text_at + 6_000
@@ -149,18 +149,18 @@ def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, 
     assert shared.finished()
     tell(broker, session, shared)
 
-    found = [inspector.find(job.id).errors[-1]["error"] for job in jobs]
+    found = [readers.find(job.id).errors[-1]["error"] for job in jobs]
     assert [len(error) for error in found] == [2_000, 100, 100]
     assert {error[:9] for error in found} == {"beginning"}
 
 
-def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis, broker, child, inspector):
+def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis, broker, child, readers):
     session, shared = child
     (job,) = finish(broker, child, Buried(ValueError("x")))
     finished = [each._replace(text=b"") for each in shared.finished()]
     settle_finished(broker, [QUEUE], session.worker, finished)
 
-    details = inspector.find(job.id)
+    details = readers.find(job.id)
     assert details.state == "dead"
     assert "The error is lost" in details.errors[-1]["error"]
 

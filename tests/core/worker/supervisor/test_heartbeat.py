@@ -15,7 +15,7 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.heartbeat import START_SECONDS, Heartbeat
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
-from tests.support.apps import get_inspector, needs, read_incidents
+from tests.support.apps import needs, read_incidents, readers_of
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -310,44 +310,44 @@ def test_where_lost_jobs_cannot_be_counted_one_call_looks_for_them(redis, broker
     assert calls == [QUEUE]
 
 
-def test_while_processes_crash_before_they_run_a_job_the_supervisor_is_listed_and_says_so(redis, broker, inspector):
+def test_while_processes_crash_before_they_run_a_job_the_supervisor_is_listed_and_says_so(redis, broker, readers):
     heartbeat = Heartbeat(
         broker, [QUEUE, "low"], list, promotes=False, supervisor_info=lambda: {"supervisor_name": "h:1:a"}
     )
     heartbeat.tell_crash_loop("was killed by SIGSEGV")
     for _ in range(2):
         heartbeat.tick()
-        (worker,) = inspector.workers([QUEUE])
+        (worker,) = readers.workers([QUEUE])
         assert (worker.crash_loop, worker.slots, worker.pid) == ("was killed by SIGSEGV", 0, os.getpid())
         assert worker.queues == [QUEUE, "low"]
-    (incident,) = [each for each in read_incidents(get_inspector()) if each.kind == "worker_crash_loop"]
+    (incident,) = [each for each in read_incidents(readers_of()) if each.kind == "worker_crash_loop"]
     assert "was killed by SIGSEGV" in incident.text
 
     heartbeat.tell_crash_loop("")
     heartbeat.tick()
-    assert inspector.workers([QUEUE]) == []
+    assert readers.workers([QUEUE]) == []
 
 
-def test_a_supervisor_that_stops_in_a_crash_loop_is_not_listed_any_more(redis, broker, inspector):
+def test_a_supervisor_that_stops_in_a_crash_loop_is_not_listed_any_more(redis, broker, readers):
     heartbeat = Heartbeat(broker, [QUEUE], list, promotes=False, supervisor_info=lambda: {"supervisor_name": "h:1:a"})
     heartbeat.tell_crash_loop("exited with code 70")
     heartbeat.tick()
     heartbeat.close()
     heartbeat.close()
 
-    assert inspector.workers([QUEUE]) == []
+    assert readers.workers([QUEUE]) == []
 
 
-def test_a_supervisor_in_a_crash_loop_whose_lease_has_expired_signs_on_again(redis, broker, inspector):
+def test_a_supervisor_in_a_crash_loop_whose_lease_has_expired_signs_on_again(redis, broker, readers):
     heartbeat = Heartbeat(broker, [QUEUE], list, promotes=False, supervisor_info=lambda: {"supervisor_name": "h:1:a"})
     heartbeat.tell_crash_loop("exited with code 70")
     heartbeat.tick()
-    (former,) = inspector.workers([QUEUE])
+    (former,) = readers.workers([QUEUE])
     redis.zrem(f"{{rtq:{QUEUE}}}:workers", former.name)
     heartbeat.tick()
     heartbeat.tick()
 
-    (worker,) = inspector.workers([QUEUE])
+    (worker,) = readers.workers([QUEUE])
     assert worker.name != former.name
 
 

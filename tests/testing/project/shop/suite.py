@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.test import SimpleTestCase, TestCase, TransactionTestCase, override_settings
 
-from django_rtq.console.reading.readers import get_inspector
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.exceptions import JobNotFound, RedisNotAllowed, WrongState
 from django_rtq.testing import adrain, captured, drain, eager, private_redis
 from shop.tasks import aadd_group, add_group, count, idle, names, sign_up
@@ -94,7 +94,7 @@ class InATransaction(NoJobsOfOthers, TestCase):
 
     def test_what_needs_redis(self):
         if MODE == "drain":
-            self.assertEqual(get_inspector().queues.names(), [])
+            self.assertEqual(readers_of().queues.names(), [])
         else:
             with self.assertRaisesMessage(RedisNotAllowed, f'RTQ["TEST"] = "{MODE}" is active'):
                 drain()
