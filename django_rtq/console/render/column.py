@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ def states(by_word: Mapping[Any, State]) -> Kind:
     """The kind of a column of states, by the words that terminals and JSON say."""
 
     def label(word: Any) -> str:
-        title, css = by_word[word]
+        title, css = by_word.get(word) or State(clean_text(word, 20), "plain")
         more = "" if css == "plain" else f" rtq-state-{css}"
         return format_html('<span class="rtq-state{}">{}</span>', more, title) if css else ""
 
@@ -76,6 +76,13 @@ class Steps(NamedTuple):
     label: str
 
 
+def _progress(part: Sequence[int]) -> str:
+    done, size = part
+    text = _("%(done)s of %(size)s") % {"done": format_number(done), "size": format_number(size)}
+    bar = '<progress max="{}" value="{}" aria-hidden="true"></progress> {}'
+    return format_html(bar, size, done, text) if size else text
+
+
 def _meter(part: float) -> str:
     text = '<meter min="0" max="1" value="{}" title="{}" aria-label="{}">{}</meter>'
     return format_html(text, f"{part:.2f}", *[format_percent(part)] * 3)
@@ -89,6 +96,7 @@ DURATION = Kind(html=format_duration, plain=duration, is_number=True)  # of seco
 SIZE = Kind(html=filesizeformat, plain=lambda size: filesizeformat(size).replace("\xa0", " "), is_number=True)
 SHARE = Kind(html=format_percent, plain=lambda part: f"{100 * part:.1f} %", is_number=True)
 PART = Kind(html=_part_text, plain=lambda part: f"{part[0]}/{part[1]}", raw=lambda part: part[0], is_number=True)
+PROGRESS = replace(PART, html=_progress, plain=lambda part: f"{part[0]} of {part[1]}")
 MOMENT = Kind(html=ago_html, plain=datetime.isoformat, raw=datetime.isoformat)
 METER = Kind(html=_meter, plain=lambda part: f"{100 * part:.0f} %")
 RATE = Kind(html=format_number, plain=lambda rate: f"{rate:,.1f}", is_number=True)

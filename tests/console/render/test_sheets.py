@@ -19,10 +19,12 @@ from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.console.subjects.queues import Queue
 from django_rtq.console.subjects.schedules import Planned
 from django_rtq.console.subjects.tasks import TaskRow
+from django_rtq.console.subjects.workflows import STEPS
 from django_rtq.core.jobs.job import new_job_id
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.schedules import every
 from django_rtq.databases.outbox import OutboxRow
+from django_rtq.workflows.handle import StepProgress, WorkflowProgress, WorkflowState
 from tests.app.tasks import note
 from tests.console.incidents.overviews import NOW, row
 
@@ -65,6 +67,18 @@ ROWS = {
         memory_bytes=10**6, up_seconds=60, is_quiet=True, shard=2,
     ),
 }  # fmt: skip
+ROWS["workflow"] = WorkflowProgress(
+    id="0f3a9c1be27d", name="month-end", client="bakery", key="", state=WorkflowState("blocked"),
+    made_ms=0, ended_ms=None,
+    steps=(
+        StepProgress(number=0, task="shop.tasks.bake", queue="mail", state="started", size=2, done=1, dead=1, gone=0),
+        StepProgress(
+            number=1, task="shop.tasks.sell", queue="mail", state="waiting", size=9, done=5, dead=3, gone=1, after=(0,)
+        ),
+    ),
+    fields={},
+)  # fmt: skip
+ROWS["step"] = STEPS.of(ROWS["workflow"])[1]
 #: Rows with what the others cannot have at the same time.
 MORE_ROWS = {"registeredtask": [TaskRow(task="nobody.knows")]}
 

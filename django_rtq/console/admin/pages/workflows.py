@@ -13,61 +13,34 @@ from django_rtq import models
 from django_rtq.console import permissions
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.display.charts.graph import MOST, graph, state_text
+from django_rtq.console.admin.display.charts.graph import MOST, graph
 from django_rtq.console.admin.display.jobs import job_row
-from django_rtq.console.admin.display.paged_list import ListParams, paged_context
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
-from django_rtq.console.formatting import format_number
+from django_rtq.console.admin.pages.page_admin import Route, place_of
+from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.members import recent_in, why_not_started
 from django_rtq.console.redaction import redacted
-from django_rtq.console.render.html import Viewer, action_html
+from django_rtq.console.render.html import action_html, cell_html, tables
 from django_rtq.console.sanitize import clean_text
+from django_rtq.console.subjects.workflows import STEPS, WORKFLOWS, StepRow, dead_of
 from django_rtq.core.jobs.job import moment
 from django_rtq.exceptions import WorkflowNotFound
-from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, WorkflowState, count_workflows
+from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress
 
 MOST_DEAD = 10  # jobs that the page of a workflow shows
 CANCELLED_IN_REQUEST = 2_000  # jobs; heartbeats cancel the others
 
 
-class WorkflowListParams(ListParams):
-    """What the URL of the list says."""
-
-    STATES = tuple(map(str, WorkflowState))
-
-
-class WorkflowAdmin(PageAdmin):
+class WorkflowAdmin(SheetAdmin):
     """The list of workflows, and a page for each."""
+
+    sheet = WORKFLOWS
 
     def routes(self) -> list[Route]:
         return [
-            Route("", "changelist", self.workflows),
+            Route("", "changelist", self.list),
             Route("<str:workflow_id>/", "change", self.workflow),
             Route("<str:workflow_id>/cancel/", "cancel", self.cancel, permissions.CANCEL, "BOTH"),
         ]
-
-    def workflows(self, request: HttpRequest) -> HttpResponse:
-        """Those of all states or of one, the last in which something happened first."""
-        params, readers = WorkflowListParams.read(request.GET), place_of(request).readers
-        places, state = readers.places, params.state
-        counts = readers.in_places(places, lambda place: count_workflows(state, backend=place))
-        shown = recent_in(readers, params.PER_PAGE, start=params.start, state=params.state)
-        number = sum(counts.values())
-        context = {
-            "title": _("Workflows"),
-            "rows": [_row(progress) for progress in shown],
-            "tabs": [
-                {
-                    "title": state_text(state) if state else _("all"),
-                    "url": self.url("workflow_changelist", query={"state": state}),
-                    "is_current": state == params.state,
-                }
-                for state in ("", *params.STATES)
-            ],
-            **paged_context(params, len(shown), number, lambda query: self.url("workflow_changelist", query=query)),
-        }
-        return self.render(request, "workflows.html", context)
 
     def workflow(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
         """Its steps, as a graph and as a table."""
@@ -75,17 +48,20 @@ class WorkflowAdmin(PageAdmin):
             progress = _flow(request, workflow_id).progress()
         except WorkflowNotFound:
             return self._not_found(request, workflow_id)
-        steps = sorted(progress.steps, key=lambda step: not step.dead)
-        dead_url, verb = partial(self._dead_url, workflow_id), ACTIONS["requeue_workflow"]
-        viewer = Viewer(url=self.url, may=request.user.has_perm)
+        steps = sorted(STEPS.of(progress), key=lambda row: not row.step.dead)
+        verb, viewer = ACTIONS["requeue_workflow"], self.viewer(request)
         is_shown = verb.applies(progress) and viewer.may(verb.permission)
         context = {
             "title": _("Workflow %(name)s") % {"name": clean_text(progress.name, 100)},
             "breadcrumbs": [{"url": self.url("workflow_changelist"), "title": _("Workflows")}],
-            **_row(progress),
-            "graph": graph(progress.steps, dead_url) if progress.steps else "",
+            "flow": progress,
+            "state": cell_html(WORKFLOWS, "state", progress, self.url),
+            "jobs_done": cell_html(WORKFLOWS, "jobs_done", progress, self.url),
+            "made_at": moment(progress.made_ms),
+            "ended_at": moment(progress.ended_ms),
+            "graph": graph(progress.steps, partial(self._dead_url, progress)) if progress.steps else "",
             "more_steps": max(0, len(progress.steps) - MOST),
-            "steps": [_step_row(progress, step, dead_url(step)) for step in steps],
+            "tables": tables(STEPS, steps, viewer),
             **self._dead_jobs(request, progress),
             "jobs_url": self.url("job_search", query={"q": f"workflow:{workflow_id}"}),
             "requeue": action_html(verb, "workflow", workflow_id, viewer, is_button=True) if is_shown else "",
@@ -138,8 +114,8 @@ class WorkflowAdmin(PageAdmin):
             "here": here,
         }
 
-    def _dead_url(self, flow: str, step: StepProgress) -> str:
-        return self.url("job_search", query={"q": f"state:dead workflow:{flow} task:{step.task}"})
+    def _dead_url(self, flow: WorkflowProgress, step: StepProgress) -> str:
+        return self.url("job_search", query={"q": dead_of(StepRow(flow, step))})
 
     def _not_found(self, request: HttpRequest, workflow_id: str) -> HttpResponse:
         why = _("Workflow %(id)s was not found. The ID is wrong, or it ended long ago.")
@@ -150,30 +126,3 @@ class WorkflowAdmin(PageAdmin):
 
 def _flow(request: HttpRequest, workflow_id: str) -> Workflow:
     return Workflow(workflow_id, backend=place_of(request).readers.place)
-
-
-def _row(progress: WorkflowProgress) -> dict[str, Any]:
-    """What the list and the page of a workflow show."""
-    return {
-        "flow": progress,
-        "state_text": state_text(progress.state),
-        "made_at": moment(progress.made_ms),
-        "ended_at": moment(progress.ended_ms),
-        "jobs_text": _of(progress.done, progress.size),
-    }
-
-
-def _of(done: int, size: int) -> str:
-    return _("%(done)s of %(size)s") % {"done": format_number(done), "size": format_number(size)}
-
-
-def _step_row(progress: WorkflowProgress, step: StepProgress, dead_url: str) -> dict[str, Any]:
-    return {
-        "step": step,
-        "state_text": state_text("blocked" if step.dead and step.state == "started" else step.state),
-        "css": "dead" if step.dead else "running" if step.state == "started" else step.state,
-        "done_text": _of(step.done, step.size),
-        "after": ", ".join(map(str, step.after)),
-        "reasons": "; ".join(why_not_started(progress, step)),
-        "dead_url": dead_url if step.dead else "",
-    }

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.formatting import format_number
 from django_rtq.console.sanitize import clean_text
+from django_rtq.console.subjects.workflows import STATES
 from django_rtq.workflows.handle import StepProgress
 
 MOST = 60  # steps that are drawn
@@ -91,19 +92,5 @@ def step_text(step: StepProgress) -> str:
     """A step in words."""
     text = _("%(task)s: %(state)s. Jobs: %(size)s, done: %(done)s, dead: %(dead)s, failed for good: %(gone)s")
     numbers = {name: format_number(getattr(step, name)) for name in ("size", "done", "dead", "gone")}
-    return text % {"task": clean_text(step.task, 300), "state": state_text(step.state), **numbers}
-
-
-def state_text(state: str) -> str:
-    """The state of a step or a workflow for people."""
-    texts = {
-        "waiting": _("waiting"),
-        "started": _("running"),
-        "running": _("running"),
-        "blocked": _("blocked"),
-        "succeeded": _("succeeded"),
-        "failed": _("failed"),
-        "skipped": _("never starts"),
-        "cancelled": _("cancelled"),
-    }
-    return texts.get(str(state), clean_text(state, 20))
+    state = STATES[step.state].title if step.state in STATES else clean_text(step.state, 20)
+    return text % {"task": clean_text(step.task, 300), "state": state, **numbers}
