@@ -13,17 +13,12 @@ from django_rtq.compat import other_queues
 from django_rtq.core.tasks.task import OPTIONS
 from django_rtq.exceptions import InvalidTask
 from django_rtq.testing import captured
+from tests.core.tasks.refusals import refusal
 
 
 @task
 def charge(order_id):
     return order_id
-
-
-def refusal(call, **options):
-    with pytest.raises(InvalidTask) as caught:
-        call(**options)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from django.test import override_settings
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.connections import check_server_mode
-from django_rtq.core.broker.server_info import ask_server
 from django_rtq.core.broker.worker_broker import WorkerBroker, for_workers
-from django_rtq.core.conf.config import Config, get_config
+from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
 from testproject.redis_server import PrivateRedis
 from tests.app import tasks
+from tests.core.broker.redis.test_diagnosis import asked
 from tests.support.apps import needs
 from tests.support.redis_cluster import PrivateCluster
 from tests.support.redis_server import UNREACHABLE
@@ -30,14 +30,6 @@ def locked():
 def cluster():
     with PrivateCluster(masters=1) as cluster:
         yield cluster.servers[0]
-
-
-def asked(url):
-    broker = WorkerBroker(Config(redis=url))
-    try:
-        return ask_server(broker.redis, broker.keys)
-    finally:
-        broker.close()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from django_rtq import task
 from django_rtq.core.jobs.record import write_body
 from django_rtq.core.tasks import declaration, registry
 from django_rtq.core.tasks.task import Task
-from django_rtq.exceptions import InvalidTask, TaskNotFound
+from django_rtq.exceptions import TaskNotFound
+from tests.core.tasks.refusals import refusal
 from tests.support.apps import captured, drain, needs
 from tests.support.claims import take
 from tests.support.jobs import queued_job
@@ -37,12 +38,6 @@ def send(a=0):
 
 def receive(a=0):
     return a
-
-
-def refusal(make, *args, **options):
-    with pytest.raises(InvalidTask) as caught:
-        make(*args, **options)
-    return str(caught.value)
 
 
 @pytest.fixture(autouse=True)

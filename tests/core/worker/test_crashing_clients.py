@@ -10,18 +10,9 @@ from django_rtq.core.worker.crashing_clients import (
     MAX_PAUSE_SECONDS,
     CrashingClients,
 )
+from tests.core.worker.clocks import Clock
 
 BAD, OTHER = ("mail", "bad"), ("mail", "other")
-
-
-class Clock:
-    """time.monotonic() as the test wants it."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def monotonic(self):
-        return self.now
 
 
 @pytest.fixture

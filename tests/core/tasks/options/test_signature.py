@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from django_rtq import task
 from django_rtq.core.tasks.calls import Signature
-from django_rtq.exceptions import InvalidTask
+from tests.core.tasks.refusals import refusal
 from tests.support.claims import take, take_all
 from tests.support.snapshots import snapshot
 
@@ -58,12 +58,6 @@ SHAPES = [
     lambda x, /, **y: None,  # not a: Python 3.13 takes the keyword for one of y, which a call does not
     lambda a, *b, c=1, **d: None,
 ]
-
-
-def refusal(make, *args, **options):
-    with pytest.raises(InvalidTask) as caught:
-        make(*args, **options)
-    return str(caught.value)
 
 
 def fits(call, *args, **kwargs):

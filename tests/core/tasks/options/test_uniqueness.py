@@ -9,7 +9,8 @@ import pytest
 
 from django_rtq import JobState, signals, task
 from django_rtq.core.tasks import registry
-from django_rtq.exceptions import DuplicateJob, InvalidTask, JobError, Unserializable
+from django_rtq.exceptions import DuplicateJob, JobError, Unserializable
+from tests.core.tasks.refusals import refusal
 from tests.support.claims import take_all
 from tests.support.jobs import claim, settle
 from tests.support.receivers import receiving
@@ -70,12 +71,6 @@ def enqueued():
     told = []
     with receiving(lambda job_ids, **_: told.append(job_ids), signals.job_enqueued):
         yield told
-
-
-def refusal(make, *args, **options):
-    with pytest.raises(InvalidTask) as caught:
-        make(*args, **options)
-    return str(caught.value)
 
 
 # -- which calls are alike

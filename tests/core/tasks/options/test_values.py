@@ -13,7 +13,7 @@ from django_rtq.core.jobs.job import Job
 from django_rtq.core.tasks.options.backoff import DEFAULT
 from django_rtq.core.tasks.options.kinds import moment_argument
 from django_rtq.core.validation import TEN_YEARS
-from django_rtq.exceptions import InvalidTask
+from tests.core.tasks.refusals import refusal
 from tests.support.apps import needs
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE
@@ -50,12 +50,6 @@ def plain(a=0, b=0):
 )
 def full(number):
     return number
-
-
-def refusal(make, *args, **options):
-    with pytest.raises(InvalidTask) as caught:
-        make(*args, **options)
-    return str(caught.value)
 
 
 # -- refused where they are written

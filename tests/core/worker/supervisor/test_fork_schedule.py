@@ -13,21 +13,12 @@ from django_rtq.core.worker.supervisor.fork_schedule import (
     Crash,
     ForkSchedule,
 )
+from tests.core.worker.clocks import Clock
 
 FAILED_START = Crash(reason="exited with code 70", lived_seconds=0.1, has_claimed=False, has_run=False)
 CRASH = Crash(reason="exited with code 70", lived_seconds=0.1, has_claimed=True, has_run=False)
 CRASH_IN_JOB = Crash(reason="was killed by SIGSEGV", lived_seconds=0.1, has_claimed=True, has_run=True)
 IN_A_ROW = 20
-
-
-class Clock:
-    """time.monotonic() as the test wants it."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def monotonic(self):
-        return self.now
 
 
 def crash(schedule, crash=CRASH):
