@@ -34,24 +34,6 @@ def test_whatever_a_job_raises_it_has_failed_and_the_worker_goes_on(rtq_worker, 
     assert_all_settled(redis)
 
 
-def test_a_result_that_cannot_be_stored_is_a_failure_with_a_reason_and_no_second_run(rtq_worker, redis, journal):
-    jobs = {kind: tasks.returns.delay(kind) for kind in tasks.RESULTS}
-    unkept = tasks.returns.using(result_ttl=0).delay("lambda")
-    worker = rtq_worker()
-    wait_until(lambda: all(job.state.is_final for job in [*jobs.values(), unkept]))
-
-    for kind, job in jobs.items():
-        details = job.refresh()
-        assert (details.state, details.failures, details.crashes) == (JobState.DEAD, 1, 0), kind
-        assert details.errors[-1]["error"], kind
-    assert "returns" in jobs["lambda"].refresh().errors[-1]["error"]
-    assert "MAX_PAYLOAD_BYTES" in jobs["huge"].refresh().errors[-1]["error"]
-    assert unkept.state is JobState.SUCCEEDED
-    assert sorted(journal.names()) == sorted([*(f"returns-{kind}" for kind in jobs), "returns-lambda"])
-    worker.stop()
-    assert_all_settled(redis)
-
-
 def parked(redis, job_id):
     return redis.zscore("{rtq:default}:scheduled", job_id)
 

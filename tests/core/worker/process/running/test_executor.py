@@ -16,6 +16,7 @@ from django_rtq.core.worker.process.running.interrupts import MainThreadInterrup
 from django_rtq.core.worker.process.running.isolation import Isolation
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
+from tests.app.tasks import RESULTS
 from tests.support.apps import member_id, needs
 from tests.support.receivers import receiving
 
@@ -66,8 +67,9 @@ def test_what_a_task_returns_is_kept(executor, journal, task):
     }
 
 
-def test_what_nobody_wants_is_not_kept(executor, journal):
-    assert outcome_of(executor, run_of("note", "x", result_ttl=0)) == Acked("")
+@pytest.mark.parametrize("call", [("note", "x"), ("returns", "lambda")])
+def test_what_nobody_wants_is_not_kept(executor, journal, call):
+    assert outcome_of(executor, run_of(*call, result_ttl=0)) == Acked("")
 
 
 @needs("workflows")
@@ -83,11 +85,14 @@ def test_a_workflow_with_too_many_results_keeps_no_more(executor, journal, monke
     assert "64 MB" in str(outcomes[0].error)
 
 
-def test_a_result_that_is_too_large_is_told_as_such(executor, journal):
-    outcome = outcome_of(executor, run_of("note", "x" * 2000))
+@pytest.mark.parametrize("kind", RESULTS)
+def test_a_result_that_cannot_be_stored_is_a_failure_with_a_reason_and_no_second_run(executor, journal, kind):
+    outcome = outcome_of(executor, run_of("returns", kind))
 
     assert isinstance(outcome, Buried)
-    assert isinstance(outcome.error, PayloadTooLarge)
+    assert outcome.is_counted
+    assert isinstance(outcome.error, PayloadTooLarge) == (kind == "huge")
+    assert str(outcome.error)
 
 
 def test_a_failure_is_tried_again_until_it_was_the_last(executor, journal):
