@@ -111,21 +111,7 @@ def test_a_web_process_imports_what_declares_tasks():
 
     assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS, *RUNNING) == []
     assert of_packages(modules, "redis", "hiredis", "opentelemetry", "cronsim") == []
-<<<<<<< HEAD
-    assert (
-        of_packages(
-            modules,
-            "django_rtq.core.worker",
-            "django_rtq.core.scheduler",
-            "django_rtq.management",
-            "django_rtq.core.commands",
-        )
-        == []
-    )
     assert len(ours(modules)) <= 41
-=======
-    assert len(ours(modules)) <= 43
->>>>>>> 86589033 (Test kept arguments and results without workers)
 
 
 def test_the_pages_of_the_admin_are_imported_when_one_is_asked_for():
@@ -177,23 +163,8 @@ print(*set(sys.modules) - before, "end")
 def test_a_web_process_that_enqueues_imports_the_broker(redis, redis_server):
     modules = imported(ENQUEUED + "print(*sys.modules)", redis_server.url)
 
-<<<<<<< HEAD
-    assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS) == []
-    assert (
-        of_packages(
-            modules,
-            "django_rtq.core.worker",
-            "django_rtq.core.scheduler",
-            "django_rtq.management",
-            "django_rtq.core.commands",
-        )
-        == []
-    )
-    assert len(ours(modules)) <= 56
-=======
     assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS, *RUNNING) == []
-    assert len(ours(modules)) <= 58
->>>>>>> 86589033 (Test kept arguments and results without workers)
+    assert len(ours(modules)) <= 56
 
 
 def test_a_handle_imports_what_is_told_of_one_job(redis, redis_server):
@@ -207,14 +178,8 @@ def test_a_handle_imports_what_is_told_of_one_job(redis, redis_server):
 def test_a_worker_imports_what_runs_jobs(redis, redis_server):
     modules = imported(WORKER, redis_server.url)
 
-<<<<<<< HEAD
-    assert of_packages(modules, *EXTRAS, *OTHERS) == []
-    assert of_packages(modules, *PEOPLE) == []
-    assert len(ours(modules)) <= 136
-=======
     assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS) == []
-    assert len(ours(modules)) <= 134
->>>>>>> 86589033 (Test kept arguments and results without workers)
+    assert len(ours(modules)) <= 136
 
 
 def test_a_command_that_reads_imports_no_worker(redis, redis_server):
