@@ -3,7 +3,6 @@
 from django_rtq.console.log_lines import write_line
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.settlement import LOGS_AT_ONCE, Settlement
-from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import (
     KEEP_MS,
     QUEUE,
@@ -90,18 +89,6 @@ def test_a_full_server_keeps_no_lines_and_settles_all_the_same(redis, broker, re
 
     assert texts(readers, job) == []
     assert readers.find(job.id).state == "succeeded"
-
-
-def test_they_go_with_a_job_that_is_requeued_elsewhere(redis, broker, readers):
-    job, silent = claimed_jobs(broker, new_job("a"), new_job("b"))
-    append(broker, job, "one")
-    settle(broker, "bury", job, silent)
-
-    requeue_elsewhere(broker, [job, silent], "bulk")
-
-    assert texts(readers, job) == ["one"]
-    assert not redis.exists(log_key(broker, job))
-    assert LIVE_MS - 60_000 < redis.pttl(broker.keys.of("bulk").log_of(job.id)) <= LIVE_MS
 
 
 def test_they_go_with_a_job_that_is_purged(redis, broker, readers):

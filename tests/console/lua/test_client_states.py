@@ -88,20 +88,6 @@ def test_its_parts_of_recent_runs_stand_beside_its_fair_share(redis, broker, rea
     assert shares["z"] == Shares(starts=0, time=0, fair=None)
 
 
-def test_of_the_ten_minutes_before_a_part_counts(redis, broker, readers):
-    queued_job(broker, client="waits")
-    count_runs(redis, broker, 1, x=(600, 60), y=(600, 60))
-    count_runs(redis, broker, 2, z=(600, 60))
-
-    state, (found, other) = readers.clients.in_queue(QUEUE, ["x", "z"])
-
-    assert 0 <= state.runs <= 1200
-    assert state.busy_seconds == pytest.approx(state.runs / 10, abs=0.2)
-    assert found.shares.starts in (None, pytest.approx(0.5))
-    assert 0 <= found.shares.fair <= 0.34
-    assert (other.shares.starts or 0, other.shares.fair) == (0, None)
-
-
 @pytest.mark.parametrize("back", [0, 1])
 def test_of_very_many_clients_some_stand_for_all(redis, broker, readers, back):
     queued_job(broker, client="x")
@@ -168,11 +154,3 @@ def test_of_very_many_lanes_those_are_searched_that_wait_longest(redis, broker, 
         redis.zadd(broker.keys.of(QUEUE).lanes, {f"0:{client}": 1000 * (ord(client) - ord("x"))})
 
     assert sorted(one.client for one in readers.clients.busiest(QUEUE)) == ["x", "y"]
-
-
-def test_a_client_may_be_called_anything(redis, broker, readers):
-    names = ["", "a:b c", "ü", "\x1b[2J"]
-    for client in names:
-        queued_job(broker, client=client)
-
-    assert sorted(one.client for one in readers.clients.busiest(QUEUE)) == sorted(names)

@@ -1,10 +1,8 @@
 """Dead letters by task and error, counted and swept up."""
 
-import pytest
-
 from django_rtq.core.jobs import serializer
 from tests.support import sweeps
-from tests.support.jobs import QUEUE, claim, claimed_job, claimed_jobs, dead_job, new_job, queued_job, settle
+from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, settle
 from tests.support.snapshots import live_jobs, snapshot
 
 
@@ -21,16 +19,6 @@ def sweep(readers, action="requeue", limit=1000, *, until_ms, **wanted):
     """All steps; what was done, and how many steps it took."""
     steps = list(sweeps.steps(readers, action, until_ms=until_ms, limit=limit, **wanted))
     return [job_id for step in steps for job_id in step.done], len(steps)
-
-
-def test_a_group_tells_the_newest_message_and_the_time_between_first_and_last(redis, broker, readers):
-    jobs = [bury(broker, "ship", message=f'"{number}"\n\\') for number in range(3)]
-    redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1_000_000 + 60_000 * place for place, job in enumerate(jobs)})
-
-    (group,) = readers.dead_letters.groups(QUEUE).groups
-
-    assert group.message == '"2"\n\\'
-    assert (group.last_at - group.first_at).total_seconds() == 120
 
 
 def test_of_very_many_only_the_newest_are_grouped_and_it_says_so(redis, broker, readers):
@@ -92,25 +80,3 @@ def test_who_was_requeued_and_dies_anew_is_not_swept_twice(redis, broker, reader
     assert sweep(readers, until_ms=until_ms)[0] == []
     assert readers.requeue(QUEUE, [job.id], latest_ms=until_ms) == []  # even when it was looked up before
     assert readers.discard(QUEUE, [job.id], latest_ms=until_ms) == []
-
-
-@pytest.mark.parametrize("limit", [1, 7, 100, 250])
-@pytest.mark.parametrize("wanted", [{}, {"task": ""}, {"id": "0"}])
-def test_steps_are_bounded_and_together_they_get_them_all(redis, broker, readers, limit, wanted):
-    jobs = claimed_jobs(broker, *(new_job() for _ in range(250)))
-    settle(broker, "bury", *jobs)  # all in one millisecond
-
-    done, steps = sweep(readers, limit=limit, until_ms=sweeps.count(readers, "requeue").until_ms, **wanted)
-
-    assert sorted(done) == sorted(job.id for job in jobs)
-    assert steps >= 250 / limit
-    assert "dead" not in snapshot(redis)
-
-
-def test_what_lives_is_never_touched(redis, broker, readers):
-    queued_job(broker)
-    before = snapshot(redis)
-
-    assert sweep(readers, "discard", until_ms=10**14)[0] == []
-
-    assert snapshot(redis) == before

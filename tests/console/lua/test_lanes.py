@@ -6,9 +6,7 @@ import pytest
 
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import JobWalk
-from django_rtq.core.jobs.job import JobState
-from tests.support import sweeps
-from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import QUEUE, claim, queued_job
 
 at_once = pytest.mark.parametrize("at_once", [1, 2, 3, 7, 200])
 
@@ -63,32 +61,6 @@ def test_claims_and_new_jobs_meanwhile_leave_no_other_job_out(redis, broker, at_
             claimed |= set(claim(broker))
             queued_job(broker, client="x")
     assert {job.id for job in jobs} - found <= claimed
-
-
-@at_once
-def test_the_waiting_jobs_of_the_task_are_cancelled_and_no_others(redis, broker, readers, at_once):
-    running = claimed_job(broker, body=body("ship"), queue="high")
-    dead = dead_job(broker, body=body("ship"))
-    gone = [retrying_job(broker, body=body("ship")), scheduled_job(broker, body=body("ship"))]
-    kept = [retrying_job(broker, body=body("mail")), scheduled_job(broker, body=body("other.ship"))]
-    jobs = queue_up(broker, 9)
-    low = queued_job(broker, queue="low", body=body("ship"))
-    gone += [*jobs[::2], low]
-    kept += jobs[1::2]
-
-    result = readers.sweeps.run(sweeps.sweep("cancel", task="=ship", queues=["high", QUEUE, "low"]), limit=at_once)
-
-    assert sorted(result.done) == sorted(job.id for job in gone)
-    assert result.is_complete
-    assert {readers.find(job.id).state for job in gone} == {JobState.CANCELLED}
-    assert JobState.CANCELLED not in {readers.find(job.id).state for job in kept}
-    assert (readers.find(running.id).is_stopping, readers.find(dead.id).state) == (False, JobState.DEAD)
-    assert sweeps.run(readers, "cancel", task="=ship", queues=["high", QUEUE, "low"]).done == []
-
-
-def test_a_name_that_json_escapes_is_found_too(redis, broker, readers):
-    job = queued_job(broker, body=json.dumps({"task": 'a"b'}, separators=(",", ":")))
-    assert sweeps.run(readers, "cancel", task='a"b', queues=[QUEUE]).done == [job.id]
 
 
 def test_an_equals_sign_stands_for_the_whole_name(redis, broker, readers):

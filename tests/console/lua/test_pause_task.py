@@ -7,7 +7,6 @@ from django_rtq.exceptions import TooManyPausedTasks
 from tests.protocol.model.task_calls import CHARGE
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, WORKER, claim, new_job, queued_job
-from tests.support.snapshots import MS, changes, snapshot
 
 TASK = "charge"
 
@@ -15,15 +14,6 @@ TASK = "charge"
 @pytest.fixture
 def pauses(readers):
     return readers.task_pauses
-
-
-def test_it_is_written_down_since_when_and_by_whom(redis, broker, pauses):
-    queued_job(broker, body=CHARGE)
-    before = snapshot(redis, times=False)
-
-    assert pauses.pause_task(TASK, QUEUE, by="eve") == [QUEUE]
-
-    assert changes(before, snapshot(redis, times=False)) == {"paused": {"task:charge": f"100 {MS} eve"}}
 
 
 def test_its_jobs_wait_and_those_of_others_go_on(broker, readers, pauses):

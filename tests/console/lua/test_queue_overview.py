@@ -50,14 +50,6 @@ def test_every_job_is_counted_where_it_is(redis, broker, readers):
     assert snapshot(redis) == before
 
 
-def test_the_oldest_is_the_one_that_waits_longest(redis, broker, readers):
-    queued_job(broker, client="x")
-    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:x": time.time_ns() // 1_000_000 - 90_000})
-    queued_job(broker, client="y")
-
-    assert readers.queues.details([QUEUE])[0].oldest_seconds == pytest.approx(90, abs=5)
-
-
 def test_it_is_told_when_somebody_looked_for_due_jobs(redis, broker, readers):
     assert readers.queues.get(QUEUE).scheduler_seconds is None
 
@@ -76,15 +68,6 @@ def test_a_job_that_waits_in_two_places_after_a_torn_log_makes_no_number_negativ
     assert (details.queued, details.running, details.dead) == (0, 1, 1)
 
 
-def test_a_queue_in_which_all_jobs_were_cancelled_has_nobody_who_waits(redis, broker, readers):
-    for client in "xxy":
-        readers.cancel(queued_job(broker, client=client).id)
-
-    (details,) = readers.queues.details([QUEUE])
-
-    assert (details.queued, details.clients, details.oldest_seconds) == (0, 0, None)
-
-
 def test_the_oldest_is_none_of_those_that_were_cancelled(redis, broker, readers):
     now_ms = time.time_ns() // 1_000_000
     for client, age_ms, is_cancelled in [("x", 90_000, True), ("x", 60_000, False), ("y", 80_000, True)]:
@@ -101,15 +84,6 @@ def test_the_oldest_is_none_of_those_that_were_cancelled(redis, broker, readers)
 
     assert (details.queued, details.clients) == (3, 3)
     assert details.oldest_seconds == pytest.approx(60, abs=5)
-
-
-def test_behind_more_cancelled_jobs_than_it_looks_at_the_oldest_is_an_estimate(redis, broker, readers):
-    for _ in range(30):
-        readers.cancel(queued_job(broker).id)
-    queued_job(broker)
-    redis.zadd(broker.keys.of(QUEUE).lanes, {"0:": time.time_ns() // 1_000_000 - 90_000})
-
-    assert readers.queues.get(QUEUE).oldest_seconds == pytest.approx(90, abs=5)
 
 
 @pytest.fixture

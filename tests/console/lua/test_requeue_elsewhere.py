@@ -7,14 +7,12 @@ from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import JobState
 from django_rtq.signals import job_requeued
 from tests.support.jobs import (
-    ERROR,
     QUEUE,
-    claim,
     dead_job,
     queued_job,
 )
 from tests.support.redis_server import LEASE_SECONDS
-from tests.support.snapshots import GONE, MS, changes, snapshot
+from tests.support.snapshots import snapshot
 
 TARGET = "bulk"
 
@@ -24,40 +22,6 @@ def rtq_settings(redis, proxy):
     """They name another queue."""
     with override_settings(RTQ={"REDIS": proxy.url, "LEASE_SECONDS": LEASE_SECONDS, "QUEUES": {TARGET: {}}}):
         yield
-
-
-def test_it_goes_to_the_end_of_its_lane_there_with_all_its_attempts(redis, broker, readers):
-    job = dead_job(broker, "a", client="x", priority=5, expires="+1")
-    before = snapshot(redis, times=False)
-
-    assert readers.requeue(QUEUE, [job.id], to=TARGET) == [job.id]
-
-    after = snapshot(redis, times=False)
-    assert changes(before, after) == {
-        **dict.fromkeys(["dead", "errors", "failures", "jobs"], GONE),
-        "finished": {"a"},  # so that it is not enqueued again
-        "stats": {**before["stats"], "requeued": 1},
-        "rtq:queues": {QUEUE, TARGET},
-        "bulk:bands": {"5": 5},
-        "bulk:errors": {"a": ERROR + "\n"},
-        "bulk:jobs": {"a": f"5 3 {MS} 0 x\n{{}}"},
-        "bulk:lane:5:x": ["a"],
-        "bulk:lanes": {"5:x": MS},
-        "bulk:ring:5": {"x": 1},
-        "bulk:turn": "1",
-        "bulk:waiting_since": {"a": MS},
-        "bulk:work_signal": {"work": 0},
-    }
-    assert claim(broker, queues=[QUEUE, TARGET]) == [job.id]
-
-
-def test_one_that_has_died_since_it_was_looked_at_is_left_alone(redis, broker, readers):
-    job = dead_job(broker)
-    before = snapshot(redis)
-
-    assert readers.requeue(QUEUE, [job.id], to=TARGET, latest_ms=1) == []
-
-    assert snapshot(redis) == before
 
 
 def test_a_full_queue_takes_it(broker, readers):
@@ -86,13 +50,6 @@ def test_a_queue_that_settings_do_not_name_is_refused_in_words(redis, broker, re
         readers.requeue(QUEUE, [job.id], to="bulkk")
 
     assert snapshot(redis) == before
-
-
-def test_its_id_is_known_where_it_was(broker, readers):
-    job = dead_job(broker)
-    readers.requeue(QUEUE, [job.id], to=TARGET)
-
-    assert broker.enqueue(QUEUE, [job]) == ["exists"]
 
 
 def test_the_signal_names_the_queue_where_they_are(broker, readers):

@@ -4,7 +4,6 @@ import pytest
 
 from tests.protocol.model.task_calls import CHARGE
 from tests.support.jobs import QUEUE, claim, queued_job
-from tests.support.snapshots import changes, snapshot
 
 TASK = "charge"
 
@@ -20,17 +19,6 @@ def hold(broker, pauses, *names, **options):
     jobs = [queued_job(broker, name, body=CHARGE, **options) for name in names]
     assert claim(broker) == []
     return jobs
-
-
-def test_nothing_is_left_of_the_pause(redis, broker, pauses):
-    before = snapshot(redis)
-    (job,) = hold(broker, pauses, "a")
-
-    assert pauses.resume_task(TASK, QUEUE) == [QUEUE]
-    assert claim(broker) == [job.id]
-
-    left = changes(before, snapshot(redis))
-    assert {"paused", "scheduled", "scheduled_by_client", "waiting_since"}.isdisjoint(left)
 
 
 def test_many_go_back_in_steps(broker, readers, pauses):

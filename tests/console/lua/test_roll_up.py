@@ -4,7 +4,7 @@ from django_rtq.console.roll_up import RollUp
 from django_rtq.core.scheduler.scheduler import Scheduler
 from tests.console.lua.test_time_series import set_counters
 from tests.support.console_steps import roll_up
-from tests.support.jobs import QUEUE, queued_job
+from tests.support.jobs import QUEUE
 
 MONTH = 30 * 24 * 60
 
@@ -127,9 +127,3 @@ def test_hours_that_are_not_added_up_yet_are_read_from_minutes(redis, broker, ke
     set_counters(redis, broker, (hour - 2) * 60 + 1, succeeded=5)
 
     assert readers.overview.time_series(QUEUE, MONTH, step=60).total("succeeded") == 15
-
-
-def test_a_queue_that_nobody_uses_has_no_figures(redis, broker, readers):
-    queued_job(broker)
-
-    assert readers.overview.time_series("never", MONTH, step=60).counts == {}
