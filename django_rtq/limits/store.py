@@ -66,14 +66,13 @@ class LimitStore:
     def change(self, queue: str, changes: Mapping[str, str]) -> None:
         """Change the texts of sources: see set_limits.lua. Then let those blocked clients continue that may."""
         keys = self._keys.of(queue)
-        arguments = [text for change in changes.items() for text in change]
-        if not self._redis.execute_one(SCRIPTS["set_limits"].call(keys, arguments), resend=True):
+        if not self._redis.execute_one(self._command(queue, "", "", changes), resend=True):
             return  # no client is blocked
         self._check_blocked(keys)
 
     def settings_command(self, queue: str) -> Command:
         """What a producer sends when it uses a queue first: its settings hold until a worker stores its own."""
-        return self._apply_command(queue, "", Stamp(0, self.digest(queue), "").text, self._entries(queue))
+        return self._command(queue, "", Stamp(0, self.digest(queue), "").text, self._entries(queue))
 
     def apply_settings(self, queue: str, started_ms: int, latest_version: str) -> bool:
         """Store the limits of RTQ["QUEUES"] of a worker. False: those of another worker hold, which differ."""
@@ -90,7 +89,7 @@ class LimitStore:
             if stored is None and not settings and not own.digest:
                 return True  # of a queue without limits nothing is stored
             changed = {source: text for source, text in settings.items() if sources.get(source, "") != text}
-            command = self._apply_command(queue, expected or "", own.text, changed)
+            command = self._command(queue, expected or "", own.text, changed)
             blocked = self._redis.execute_one(command, resend=True)
             if blocked >= 0:
                 break
@@ -103,9 +102,9 @@ class LimitStore:
         entries = sorted(self._entries(queue).items())
         return hashlib.sha1(repr(entries).encode(), usedforsecurity=False).hexdigest()[:12] if entries else ""
 
-    def _apply_command(self, queue: str, expected: str | bytes, stamp: str, entries: Mapping[str, str]) -> Command:
+    def _command(self, queue: str, expected: str | bytes, stamp: str, entries: Mapping[str, str]) -> Command:
         texts = chain.from_iterable(entries.items())
-        return SCRIPTS["apply_settings"].call(self._keys.of(queue), (expected, stamp, *texts))
+        return SCRIPTS["set_limits"].call(self._keys.of(queue), (expected, stamp, *texts))
 
     def _check_blocked(self, keys: QueueKeys) -> None:
         """Let those blocked clients continue that may."""

@@ -364,12 +364,12 @@ settings.configure(INSTALLED_APPS=["django_rtq"])
 django.setup()
 import django_rtq.console.reading.readers, django_rtq.core.tasks
 before = [name for name in opened if name.endswith(".lua")]
-scripts.SCRIPTS["pause"].sha, scripts.SCRIPTS["pause"].sha, scripts.SCRIPTS["resume"].sha
+scripts.SCRIPTS["roll_up"].sha, scripts.SCRIPTS["roll_up"].sha, scripts.SCRIPTS["record_step"].sha
 print(before, [name.rpartition("/lua/")[2] for name in opened if name.endswith(".lua")])
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
 
-    assert done.stdout == "[] ['pause.lua', 'lib/prelude.lua', 'resume.lua']\n"
+    assert done.stdout == "[] ['roll_up.lua', 'lib/prelude.lua', 'record_step.lua']\n"
 
 
 def test_a_worker_reads_all_files_at_its_start_and_puts_scripts_together_when_it_calls_them():

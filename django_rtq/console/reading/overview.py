@@ -307,12 +307,14 @@ def _overview(
             tasks=tasks[queue.name],
             task_failures=read_task_failures(of_tasks),
             totals=of_totals,
-            **_failures(queue.name, failures, overview[0]),
+            newest_dead=_latest(queue.name, *newest[0]),
+            newest_retrying=_latest(queue.name, *newest[1]),
+            unknown_tasks=_unknown(noted, overview[0]),
         )
-        for queue, of_queue, failures, of_tasks, busiest, overview, of_totals in zip(
+        for queue, of_queue, newest, noted, of_tasks, busiest, overview, of_totals in zip(
             details,
             series,
-            *(replies[kind] for kind in ("failures", "task_failures", "busiest", "overview")),
+            *(replies[kind] for kind in ("newest", "unknown_tasks", "task_failures", "busiest", "overview")),
             totals or [[]] * len(names),
             strict=True,
         )
@@ -358,21 +360,15 @@ def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]
     ]
 
 
-def _failures(queue: str, reply: list[Any], now_ms: int) -> dict[str, Any]:
-    """What the script latest_failures returns, as fields of QueueRow."""
-    dead, retrying, noted = reply
+def _unknown(noted: list[bytes], now_ms: int) -> list[UnknownTask]:
     lately = (UnknownTask.read(task, line, now_ms) for task, line in sorted(as_dict(noted).items()))
-    return {
-        "newest_dead": _latest(queue, dead),
-        "newest_retrying": _latest(queue, retrying),
-        "unknown_tasks": [task for task in lately if task is not None],
-    }
+    return [task for task in lately if task is not None]
 
 
-def _latest(queue: str, found: list[bytes]) -> JobDetails | None:
-    if not found:
+def _latest(queue: str, job_id: bytes, record: bytes, failure: bytes) -> JobDetails | None:
+    if not job_id:
         return None
-    job, call = read_dead_letter(queue, found[0], found[2], found[3]), read_leniently(found[2])[1]
+    job, call = read_dead_letter(queue, job_id, record, failure), read_leniently(record)[1]
     if not call and job.errors:
         # Without its arguments nobody knows what is secret in the message.
         job = replace(job, errors=[{**job.errors[-1], "error": ""}])
@@ -424,7 +420,8 @@ def _add_queue(packet: Packet, keys: QueueKeys, hour: int, *, with_totals: bool,
     if with_past:
         packet.add("past_tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))
     packet.add("task_failures", task_failures_call(keys))
-    packet.add("failures", SCRIPTS["latest_failures"].call(keys, (_FAILURE_BYTES,)))
+    packet.add("newest", SCRIPTS["failure_heads"].call(keys, (_FAILURE_BYTES, "dead", "retrying")))
+    packet.add("unknown_tasks", ("HGETALL", keys.unknown_tasks))
     packet.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
 
 

@@ -221,8 +221,8 @@ class Readers(JobAccess):
         for name in self.queues.names() if queues is None else queues:
             left = 1
             while left:
-                status, left, *words = self._call(name, "reclaim_worker", (worker, AT_ONCE))
-                if status == b"alive":
+                left, *words = self._call(name, "reclaim_child", (worker, AT_ONCE, "lapsed"))
+                if left < 0:
                     raise LeaseNotExpired(worker)
                 pairs = [word.decode() for word in words]
                 reclaimed += pairs[::2]
@@ -233,11 +233,11 @@ class Readers(JobAccess):
 
     def pause(self, queue: str, *, by: str = "") -> bool:
         """Pause a queue: no more of its jobs are claimed. False: it was paused already. `by`: who does it."""
-        return bool(self._call(queue, "pause", (by,)) == b"paused")
+        return bool(self._call(queue, "pause", ("", by)) == b"paused")
 
     def resume(self, queue: str) -> bool:
         """Resume a paused queue. False: it was not paused."""
-        return bool(self._call(queue, "resume", ()) == b"resumed")
+        return bool(self._call(queue, "resume", ("", 0))[0] == b"resumed")
 
     def purge(self, queue: str, client: str | None = None) -> int:
         """Delete some waiting jobs, of one client if it is given. Returns how many, 0 at the end."""

@@ -13,7 +13,7 @@ from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.jobs.aliases import names_of
 from django_rtq.exceptions import TooManyPausedTasks
 
-MAX_CALLS = 100  # of resume_task, for one queue; the scheduler goes on
+MAX_CALLS = 100  # of resume, for one queue; the scheduler goes on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class TaskPauses:
         if a queue has too many; the task is paused in the others then.
         """
         pairs = [(place, task) for place in self._queues(queue) for task in names_of(name)]
-        calls = [SCRIPTS["pause_task"].call(self._keys.of(place), (task, by)) for place, task in pairs]
+        calls = [SCRIPTS["pause"].call(self._keys.of(place), (task, by)) for place, task in pairs]
         answers = list(zip(pairs, self._redis.execute(calls, resend=True), strict=True))
         paused = list(dict.fromkeys(place for (place, _), answer in answers if answer == b"paused"))
         if full := [place for (place, _), answer in answers if answer == b"full"]:
@@ -64,9 +64,7 @@ class TaskPauses:
         """
         resumed, left = [], [(place, task) for place in self._queues(queue) for task in names_of(name)]
         for _ in range(MAX_CALLS):
-            calls = [
-                SCRIPTS["resume_task"].call(self._keys.of(place), (task, MAINTAIN_AT_ONCE)) for place, task in left
-            ]
+            calls = [SCRIPTS["resume"].call(self._keys.of(place), (task, MAINTAIN_AT_ONCE)) for place, task in left]
             replies = list(zip(left, self._redis.execute(calls, resend=True) if calls else [], strict=True))
             resumed += [place for (place, _), (status, _, _) in replies if status == b"resumed"]
             left = [pair for pair, (_, _, has_more) in replies if has_more]

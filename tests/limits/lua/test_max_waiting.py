@@ -7,7 +7,7 @@ import pytest
 from django_rtq.core.broker.messages import EnqueueCall
 from django_rtq.core.broker.scripts import SCRIPTS
 from tests.core.broker.test_fire_schedule import SLOT_MS, fire
-from tests.limits.lua.test_apply_settings import started_worker
+from tests.limits.lua.test_limits_of_settings import started_worker
 from tests.support.jobs import (
     QUEUE,
     new_job,

@@ -8,6 +8,8 @@ from tests.protocol.model.script_calls import SCRIPT_CALLS, ScriptCall
 
 # What pauses of tasks hold: the same scripts, and more to write.
 TASK_CALLS = {
+    "pause, a task": SCRIPT_CALLS["pause"]._replace(act=task_calls.pause),
+    "resume, a task": SCRIPT_CALLS["resume"]._replace(seed=task_calls.held, act=task_calls.resume),
     "claim, of a paused task": SCRIPT_CALLS["claim"]._replace(seed=task_calls.paused, act=task_calls.claim),
     "promote, of a resumed task": SCRIPT_CALLS["promote"]._replace(seed=task_calls.resumed, act=task_calls.promote_all),
     "cancel, held": SCRIPT_CALLS["cancel"]._replace(seed=task_calls.held),

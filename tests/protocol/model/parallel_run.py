@@ -239,12 +239,10 @@ class ParallelRun:
         self.same(self._script(queue, "purge", limit, *whose), self.models[queue].purge(limit, client))
 
     def pause_task(self, queue: str, task: str, by: str = "eve") -> None:
-        self.same(
-            self._script(queue, "pause_task", task, by).decode(), self.models[queue].paused_tasks.pause_task(task, by)
-        )
+        self.same(self._script(queue, "pause", task, by).decode(), self.models[queue].paused_tasks.pause_task(task, by))
 
     def resume_task(self, queue: str, task: str, limit: int = 100) -> None:
-        answer, *counts = self._script(queue, "resume_task", task, limit)
+        answer, *counts = self._script(queue, "resume", task, limit)
         self.same([answer.decode(), *counts], self.models[queue].paused_tasks.resume_task(task, limit))
 
     def find(self, queue: str, job_id: str) -> None:
@@ -299,8 +297,8 @@ class ParallelRun:
 
     def release_worker(self, queue: str, worker: str, limit: int = AT_ONCE) -> None:
         expected = self.models[queue].release_worker(worker, limit)
-        status, left, *words = self._script(queue, "reclaim_worker", worker, limit)
-        self.same([status.decode(), left, *(word.decode() for word in words)], expected)
+        left, *words = self._script(queue, "reclaim_child", worker, limit, "lapsed")
+        self.same([left, *(word.decode() for word in words)], expected)
 
     def discard(self, queue: str, job_ids: Sequence[str]) -> None:
         self.same(self.readers.discard(queue, job_ids), self.models[queue].discard(job_ids))
@@ -310,7 +308,7 @@ class ParallelRun:
         entries = {name if name.startswith(("run:", "settings:")) else f"run:{name}": t for name, t in entries.items()}
         arguments = [text for entry in entries.items() for text in entry]
         self._adopt_turns(queue)
-        self.same(self._script(queue, "set_limits", *arguments), self.models[queue].caps.change_limits(entries))
+        self.same(self._script(queue, "set_limits", "", "", *arguments), self.models[queue].caps.change_limits(entries))
         if names := sorted(self.models[queue].blocked):
             self.same(self._script(queue, "check_blocked", *names), self.models[queue].caps.check_blocked(names))
 

@@ -127,7 +127,7 @@ def time_limit(seconds: float, end: Callable[[], object]) -> Iterator[None]:
 
 def tests_of_scripts() -> Iterator[tuple[str, ModuleType, Function]]:
     """Those of each script, and of some parts, that need no other fixtures than GIVEN, and those of their module."""
-    for script in (*SCRIPTS, "runners", "queued_list", "finished_list", "suspend"):
+    for script in (*SCRIPTS, "runners", "queued_list", "finished_list", "suspend", "limits_of_settings"):
         module = module_of(script)
         for name, test in vars(module).items():
             if name.startswith("test_") and can_play(module, test):

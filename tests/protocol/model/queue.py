@@ -389,12 +389,10 @@ class Queue(State):
         return "queued"
 
     def release_worker(self, worker: str, limit: int) -> list[str | int]:
-        if worker not in self.workers:
-            return ["unknown", 0]
-        if self.workers[worker] > self.clock.now:
-            return ["alive", 0]
-        left, taken = self.reclaim_child(worker, list(self.running[worker]), limit)
-        return ["released", left, *(word for pair in taken for word in pair)]
+        if self.workers.get(worker, 0) > self.clock.now:
+            return [-1]
+        left, taken = self.reclaim_child(worker, list(self.running.get(worker, ())), limit)
+        return [left, *(word for pair in taken for word in pair)]
 
     def discard(self, job_ids: Sequence[str]) -> list[str]:
         gone = [job_id for job_id in job_ids if job_id in self.dead]
@@ -410,7 +408,8 @@ class Queue(State):
         return changed
 
     def resume(self) -> bool:
-        changed, self.paused, self.work_signal = self.paused is not None, None, True
+        changed, self.paused = self.paused is not None, None
+        self.work_signal = self.work_signal or changed
         return changed
 
     def purge(self, limit: int, client: str | None = None) -> list[int]:

@@ -177,6 +177,8 @@ def people_requeue_elsewhere(parallel: ParallelRun) -> None:
     parallel.reclaim_child("mail", "w0", [dies])
     parallel.sign_on("w0")
     parallel.claim("w0", ("mail",), 4)
+    parallel.report_progress("mail", "w0", again, PROGRESS)
+    parallel.record_step("mail", "w0", again, "step fetch", "1 2 3")
     run(parallel, "bury", [dies, again], 1, ERROR)
     parallel.advance(1000)
     for _ in range(2):
@@ -207,8 +209,8 @@ def people_requeue_elsewhere_and_back(parallel: ParallelRun) -> None:
     parallel.enqueue("bulk", [twice])
     parallel.enqueue("mail", [twice])  # a torn log may leave it in both
     parallel.claim("w0", ("mail",), 3)
-    run(parallel, "bury", [twice.id], 1, ERROR)
-    parallel.requeue_elsewhere("mail", [twice.id], "bulk")
+    run(parallel, "bury", [twice.id, ids[0]], 1, ERROR)
+    parallel.requeue_elsewhere("mail", [twice.id, ids[0]], "bulk")
 
 
 def people_requeue_unique_jobs_elsewhere(parallel: ParallelRun) -> None:

@@ -16,7 +16,6 @@ from tests.protocol.model import (
     batch_calls,
     log_calls,
     step_calls,
-    task_calls,
     time_calls,
     workflow_calls,
 )
@@ -287,16 +286,13 @@ SCRIPT_CALLS = {
     ),
     "time_series": _by_hand(_queued, "overview.time_series"),
     **dict.fromkeys(
-        ("dead_groups", "dead_heads"),
+        ("dead_groups", "failure_heads"),
         ScriptCall(_dead, lambda broker, jobs: Readers(broker).dead_letters.groups(QUEUE)),
     ),
     "count_lanes": ScriptCall(_queued, lambda broker, jobs: Readers(broker).clients.count()),
     "busiest_client": ScriptCall(_queued, lambda broker, jobs: Readers(broker).overview.read()),
-    "latest_failures": ScriptCall(_dead, lambda broker, jobs: Readers(broker).overview.read()),
     **dict.fromkeys(("queue_overview", "task_hours"), ScriptCall(_queued, of_console.read_tasks)),
     "pause": _by_hand(_queued, "pause"),
-    "pause_task": ScriptCall(_queued, task_calls.pause),
-    "resume_task": ScriptCall(task_calls.held, task_calls.resume),
     "note_times": ScriptCall(time_calls.claimed_by_time, time_calls.note_times, is_resent=False),
     "note_unknown_task": ScriptCall(
         _claimed,
@@ -312,7 +308,6 @@ SCRIPT_CALLS = {
     "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
     "reclaim": ScriptCall(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": ScriptCall(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
-    "reclaim_worker": ScriptCall(_lapsed, lambda broker, jobs: Readers(broker).reclaim_worker(WORKER)),
     "renew": ScriptCall(_idle, lambda broker, jobs: steps.renew(broker, [QUEUE], [WORKER])),
     "requeue": ScriptCall(_dead, lambda broker, jobs: Readers(broker).requeue(QUEUE, [job.id for job in jobs])),
     "resume": _by_hand(_paused, "resume"),
@@ -329,9 +324,8 @@ SCRIPT_CALLS = {
     "update_totals": ScriptCall(of_console.count_in_the_past, lambda broker, jobs: of_console.update_totals(broker)),
     "roll_up": ScriptCall(of_console.count_hours_ago, lambda broker, jobs: of_console.roll_up(broker)),
     "task_failures": ScriptCall(_queued, lambda broker, jobs: Readers(broker).overview.read()),
-    **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
+    "task_history": _by_hand(_queued, "tasks.get"),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
-    "apply_settings": ScriptCall(_claimed_of_many, _apply_settings),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
     "trim": ScriptCall(_too_old, lambda broker, jobs: steps.trim(broker, QUEUE), may_vanish=True),
     "register_waiter": ScriptCall(_queued, _register),
@@ -344,8 +338,9 @@ SCRIPT_CALLS = {
     "forget_workflow": ScriptCall(workflow_calls.cancelled, workflow_calls.forget),
 }
 
-# The other states in which a job can be finished, and a claim that settles.
+# The other states in which a job can be finished, a claim that settles, and limits of settings.
 FINISH_CALLS = {
+    "set_limits, of settings": ScriptCall(_claimed_of_many, _apply_settings),
     "claim, settling": ScriptCall(_claimed_of_many, _settle_and_claim, is_resent=False, grows=True),
     **{f"settle, {verb}": _settling(verb) for verb in ("ack", "expire", "retry", "bury", "release")},
     "settle, finish_cancel": _settling("finish_cancel")._replace(seed=_asked),
@@ -373,6 +368,7 @@ UNIQUE_CALLS = {
     "fire_schedule, unique": SCRIPT_CALLS["fire_schedule"]._replace(seed=_begun_and_unique),
     "purge, unique": SCRIPT_CALLS["purge"]._replace(seed=_held_and_retrying),
     "reclaim, unique": SCRIPT_CALLS["reclaim"]._replace(seed=_held_and_lapsed),
+    "reclaim_child, lapsed": ScriptCall(_lapsed, lambda broker, jobs: Readers(broker).reclaim_worker(WORKER)),
     "requeue, unique": SCRIPT_CALLS["requeue"]._replace(seed=_held_and_dead),
 }
 

@@ -108,12 +108,14 @@ class DeadLetters:
     def _read_messages(self, groups: Sequence[tuple[str, DeadGroup]]) -> _Messages:
         by_queue = [(queue, list(pairs)) for queue, pairs in groupby(groups, key=lambda pair: pair[0])]
         calls = [
-            SCRIPTS["dead_heads"].call(self._keys.of(queue), (_GROUP_BYTES, *(group.newest_id for _, group in pairs)))
+            SCRIPTS["failure_heads"].call(
+                self._keys.of(queue), (_GROUP_BYTES, *(group.newest_id for _, group in pairs))
+            )
             for queue, pairs in by_queue
         ]
         messages: _Messages = {}
         for (_, pairs), heads in zip(by_queue, self._redis.execute(calls, resend=True), strict=True):
-            messages |= {_newest_of(pair): _message(*head) for pair, head in zip(pairs, heads, strict=True)}
+            messages |= {_newest_of(pair): _message(*head) for pair, (_, *head) in zip(pairs, heads, strict=True)}
         return messages
 
     def _groups(self, queues: Sequence[str], depth: int) -> dict[str, DeadGroups]:

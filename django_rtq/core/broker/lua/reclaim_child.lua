@@ -1,4 +1,5 @@
--- reclaim_child: take back the jobs of a process that its supervisor saw die, before its lease expires.
+-- reclaim_child: take back the jobs of one process: its supervisor saw it die, before its lease expires; or its lease has
+-- expired, and a person asks for it.
 -- running -> queued, or dead; cancelled, if it was asked to stop
 -- uses: prelude workers reclaim
 -- keys: workers clock jobs bands turn lanes waiting_since failures crashes errors dead work_signal scratch
@@ -9,16 +10,18 @@
 --       step_jobs steps runners
 -- ARGV[1] worker      its name
 -- ARGV[2] limit       jobs to take back in this call, at most 500
--- ARGV[...] guilty    the ids that were running when it died: a crash is counted for them; the others are released
+-- ARGV[...] guilty    the ids that were running when it died: a crash is counted for them; the others are released. "lapsed": all
+--                     may have been running, as in reclaim
 --
--- returns {how many are left to take back, id, "queued", "dead" or "cancelled", ...}
+-- returns {how many are left to take back; -1: its lease has not expired; id, "queued", "dead" or "cancelled", ...}
 -- sent twice: goes on where the first call stopped
 
 local q, worker, limit, guilty = named(), ARGV[1], tonumber(ARGV[2]), {}
 for i = 3, #ARGV do guilty[ARGV[i]] = true end
 local now, answer = now_ms(q.clock), { 0 }
+if guilty.lapsed and tonumber(redis.call("ZSCORE", q.workers, worker) or 0) > now then return { -1 } end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-answer[1] = reclaim_jobs(q, worker, function(id) return guilty[id] end, limit, now, answer)
+answer[1] = reclaim_jobs(q, worker, function(id) return guilty.lapsed or guilty[id] end, limit, now, answer)
 if answer[1] == 0 then delete_worker(q, worker) end
 return answer

@@ -38,7 +38,7 @@ def beat(broker, keeper):
 
 def apply_call(broker, expected):
     arguments = (expected, "5 d ", "settings:queue", "max_running=9")
-    return SCRIPTS["apply_settings"].call(broker.keys.of(QUEUE), arguments)
+    return SCRIPTS["set_limits"].call(broker.keys.of(QUEUE), arguments)
 
 
 def most(limits):
