@@ -61,17 +61,6 @@ def test_its_result_can_be_read_at_once_and_is_equal(broker, task):
     assert task_backends["default"].get_result(result.id).task == task
 
 
-def test_async_code_enqueues_and_reads(broker):
-    async def call():
-        result = await tasks.add.aenqueue(1, b=2)
-        return result, await tasks.add.aget_result(result.id)
-
-    result, found = async_to_sync(call)()
-
-    assert result == found
-    assert result.kwargs == {"b": 2}
-
-
 def test_a_result_that_is_not_there(broker):
     with pytest.raises(TaskResultDoesNotExist, match="123"):
         tasks.add.get_result("123")

@@ -62,14 +62,6 @@ def test_what_began_by_a_clock_that_was_far_ahead_begins_anew(redis, broker):
     assert state(broker).began_ms == NOW_MS
 
 
-def test_a_schedule_that_is_dropped_is_unknown(redis, broker):
-    broker.schedules.begin(QUEUE, "report", "d1", NOW_MS)
-
-    broker.schedules.forget(QUEUE, ["report", "other"])
-
-    assert snapshot(redis) == {}
-
-
 def test_a_full_server_refuses_a_new_schedule(redis, broker):
     with redis.full_memory(), pytest.raises(BrokerFull):
         broker.schedules.begin(QUEUE, "report", "d1", NOW_MS)

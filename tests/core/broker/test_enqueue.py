@@ -53,15 +53,6 @@ def test_it_goes_to_the_end_of_its_clients_lane(redis, broker):
     }
 
 
-def test_a_delay_counts_by_the_servers_clock(redis, broker):
-    before = now_ms()
-
-    job = scheduled_job(broker, due="+60000")
-
-    assert before + 60_000 <= snapshot(redis)["scheduled"][job.id] <= now_ms() + 60_000
-    assert header_of(redis, job) == f"0 3 {snapshot(redis)['scheduled'][job.id]} 0 "
-
-
 @pytest.mark.parametrize(("due", "ready_in"), [("", 0), ("+60000", 60_000)])
 def test_it_expires_so_long_after_it_is_ready(redis, broker, due, ready_in):
     job = queued_job(broker, due=due, expires="+5000")
