@@ -30,6 +30,15 @@ def run_of(client="x", seconds=0.5, *, queue=QUEUE):
     return run
 
 
+@pytest.fixture
+def session(broker):
+    session = WorkerSession(broker, SharedState(1), [QUEUE], base_name="host")
+    session.sign_on()
+    yield session
+    session.close()
+    session.sign_off()
+
+
 def work(broker, session, *outcomes, client="x"):
     """Jobs that are claimed and end in these ways."""
     for _ in outcomes:

@@ -74,6 +74,14 @@ def test_delayed_ones_wait_for_their_time(redis, broker):
     assert len(snapshot(redis)["scheduled"]) == 2
 
 
+def test_a_full_queue_takes_them(redis, broker):
+    broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
+
+    begun_flow(broker, {"size": 5})
+
+    assert len(live_jobs(redis)) == 5
+
+
 def test_who_goes_on_with_many_parts_says_so_and_leaves_the_mark_where_it_is_gone(redis, broker):
     _, _, parts = workflow_store(broker).store(parts_flow(2))
     unstarted = broker.keys.of(QUEUE).unstarted
