@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.template.defaultfilters import filesizeformat
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 
 from django_rtq.console.formatting import STATE_LABELS, format_duration, format_moment, format_number, format_percent
@@ -96,6 +96,11 @@ DURATION = Kind(html=format_duration, plain=duration, is_number=True)  # of seco
 SIZE = Kind(html=filesizeformat, plain=lambda size: filesizeformat(size).replace("\xa0", " "), is_number=True)
 SHARE = Kind(html=format_percent, plain=lambda part: f"{100 * part:.1f} %", is_number=True)
 PART = Kind(html=_part_text, plain=lambda part: f"{part[0]}/{part[1]}", raw=lambda part: part[0], is_number=True)
+BAR = replace(SHARE, html=lambda part: format_html("{} {}", _meter(part), format_percent(part)))
+LINES = Kind(
+    html=lambda lines: format_html_join("", "<div>{}</div>", ([clean_text(line, 300)] for line in lines)),
+    plain="; ".join,
+)
 PROGRESS = replace(PART, html=_progress, plain=lambda part: f"{part[0]} of {part[1]}")
 MOMENT = Kind(html=ago_html, plain=datetime.isoformat, raw=datetime.isoformat)
 METER = Kind(html=_meter, plain=lambda part: f"{100 * part:.0f} %")

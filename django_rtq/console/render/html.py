@@ -52,7 +52,6 @@ def listing(sheet: Sheet[Row], found: Found, wanted: Wanted, viewer: Viewer) -> 
     def address(wanted: Wanted) -> str:
         return viewer.url(f"{sheet.model}_changelist", query=wanted.query(sheet.order))
 
-    last = max(1, -(-found.matching // sheet.per_page))
     shown = len(sheet.groups(found.rows))
     return {
         "title": sheet.title,
@@ -67,11 +66,21 @@ def listing(sheet: Sheet[Row], found: Found, wanted: Wanted, viewer: Viewer) -> 
         if sheet.filters
         else (),
         "sort_value": wanted.query(sheet.order)["sort"],
-        "range_text": _range_text(sheet, shown, wanted, found.matching) if shown else "",
-        "previous_url": address(replace(wanted, page=min(wanted.page - 1, last))) if wanted.page > 1 else "",
-        "next_url": address(replace(wanted, page=wanted.page + 1)) if wanted.page < last else "",
+        **pager(wanted.page, sheet.per_page, shown, found.matching, lambda page: address(replace(wanted, page=page))),
         "all_url": address(replace(wanted, search="", state="", page=1)),
         "may_act": any(map(viewer.may, _permissions(sheet))),
+    }
+
+
+def pager(page: int, per_page: int, shown: int, matching: int, address: Callable[[int], str]) -> dict[str, str]:
+    """What the template of a pager shows, if so many of the matching rows are on this page."""
+    start, last = (page - 1) * per_page, max(1, -(-matching // per_page))
+    numbers = {"first": start + 1, "last": start + shown, "number": matching}
+    text = _("%(first)s–%(last)s of %(number)s")  # noqa: RUF001
+    return {
+        "range_text": text % {name: format_number(number) for name, number in numbers.items()} if shown else "",
+        "previous_url": address(min(page - 1, last)) if page > 1 else "",
+        "next_url": address(page + 1) if page < last else "",
     }
 
 
@@ -258,12 +267,3 @@ def action_html(verb: Verb, model: str, name: str, viewer: Viewer, *, is_button:
         '<form method="post" action="{}">{}<button type="submit">{}</button></form>',
         *(viewer.url(page, *arguments), inputs, verb.label),
     )
-
-
-def _range_text(sheet: Sheet[Any], shown: int, wanted: Wanted, matching: int) -> str:
-    start = (wanted.page - 1) * sheet.per_page
-    return _("%(first)s–%(last)s of %(number)s") % {  # noqa: RUF001
-        "first": format_number(start + 1),
-        "last": format_number(start + shown),
-        "number": format_number(matching),
-    }

@@ -45,6 +45,7 @@ class Found(NamedTuple):
     rows: Sequence[Any]  # of this page
     matching: int  # on all pages: rows, or sections if there are some
     known: int  # whatever was wanted
+    note: str = ""  # what has to be known of them
 
 
 class Filter(NamedTuple):

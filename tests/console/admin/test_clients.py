@@ -48,8 +48,7 @@ def test_the_list_is_searched_and_limited_by_its_url(broker, readers, operator):
     assert "?search=BAKE&amp;state=paused&amp;sort=name" in html
     assert rows(text(operator.get(LIST, {"state": "paused"}))) == ["florist"]
     html = text(operator.get(LIST, {"search": "nosuch"}))
-    assert "No client matches." in html
-    assert "There are 3 clients that have jobs" in html
+    assert "No match." in html
     assert f'href="{PAGE}?client=nosuch"' in html
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from django_rtq.console.admin.display.paged_list import ListParams
+from django_rtq.console.admin.pages import jobs as job_pages
 from django_rtq.console.subjects.workers import Workers
 from django_rtq.core.broker.control import WorkerCommand
 from tests.console.admin.conftest import text
@@ -43,7 +43,7 @@ def test_all_quiet_workers_are_woken(redis, broker, operator):
 
 def test_hosts_and_running_jobs_have_pages(broker, operator, monkeypatch):
     monkeypatch.setattr(Workers, "per_page", 1)
-    monkeypatch.setattr(ListParams, "PER_PAGE", 1)
+    monkeypatch.setattr(job_pages, "WORKERS_PER_PAGE", 1)
     claimed_job(broker, worker="w2")
     claimed_job(broker, worker="w3")
 

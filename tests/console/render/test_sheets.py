@@ -7,6 +7,9 @@ import pytest
 
 from django_rtq.console import subjects
 from django_rtq.console.output import table
+from django_rtq.console.reading.clients.client_list import Client
+from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
+from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds
 from django_rtq.console.reading.details import WorkerDetails
 from django_rtq.console.reading.memory import KINDS, QueueMemory
 from django_rtq.console.reading.metrics.reader import TaskMetrics, VersionRuns
@@ -24,6 +27,7 @@ from django_rtq.core.jobs.job import new_job_id
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.schedules import every
 from django_rtq.databases.outbox import OutboxRow
+from django_rtq.limits.limits import Limit
 from django_rtq.workflows.handle import StepProgress, WorkflowProgress, WorkflowState
 from tests.app.tasks import note
 from tests.console.incidents.overviews import NOW, row
@@ -79,6 +83,13 @@ ROWS["workflow"] = WorkflowProgress(
     fields={},
 )  # fmt: skip
 ROWS["step"] = STEPS.of(ROWS["workflow"])[1]
+_CLIENT = ClientInQueue(
+    client="bakery", queue="mail", queued=1, oldest_seconds=5.0, scheduled=1, running=1, is_blocked=False, shards=(2,),
+    own={"max_running": Limit(value=1, is_from_settings=False)}, pause=None, holds=Holds(at_limit=1), runs=1.0,
+    busy_seconds=1.0, fair_runs=1.0,
+    queue_state=QueueState(limits={}, default={}, running=1, holds=NO_HOLDS, runs=2.0, busy_seconds=2.0),
+)  # fmt: skip
+ROWS["client"], ROWS["client_of_queue"] = Client(_CLIENT, [_CLIENT]), _CLIENT
 #: Rows with what the others cannot have at the same time.
 MORE_ROWS = {"registeredtask": [TaskRow(task="nobody.knows")]}
 

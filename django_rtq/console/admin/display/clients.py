@@ -1,76 +1,19 @@
-"""The list of clients: what its URL says, and what the template shows. The limits of a client."""
+"""The limits of a client, and what the template of its page shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.console.acting.actions import ACTIONS
-from django_rtq.console.admin.display.paged_list import ListParams, paged_context
-from django_rtq.console.formatting import format_duration, format_number
-from django_rtq.console.reading.clients.client_list import STATES, AllClients
+from django_rtq.console.formatting import format_number
 from django_rtq.console.reading.clients.client_states import ClientInQueue
-from django_rtq.console.reading.clients.queue_clients import MOST
 from django_rtq.console.render.html import Viewer, action_html
 from django_rtq.console.sanitize import clean_text
 from django_rtq.limits.limits import Limit, Limits
-
-_TITLES = {
-    "name": gettext_lazy("Client"),
-    "queued": gettext_lazy("Queued"),
-    "scheduled": gettext_lazy("Scheduled"),
-    "running": gettext_lazy("Running"),
-    "oldest": gettext_lazy("Oldest wait"),
-    "starts": gettext_lazy("Starts"),
-    "time": gettext_lazy("Run time"),
-    "fair": gettext_lazy("Fair share"),
-}
-_STATE_TITLES = {
-    "": gettext_lazy("All"),
-    "waiting": gettext_lazy("With waiting jobs"),
-    "paused": gettext_lazy("Paused"),
-    "limited": gettext_lazy("With limits"),
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClientListParams(ListParams):
-    """What the URL of the list says."""
-
-    TITLES = _TITLES
-    STATES = STATES
-    FIRST = "queued"
-
-
-def list_context(
-    params: ClientListParams, found: AllClients, url: Callable[[Mapping[str, object]], str]
-) -> dict[str, Any]:
-    """What the template shows. `url` gives the URL of the list with some parameters."""
-    names = found.matching(sort=params.sort, is_reversed=params.is_reversed, search=params.search, state=params.state)
-    rows = [found.client(name) for name in names[params.start : params.start + params.PER_PAGE]]
-    return {
-        **paged_context(params, len(rows), len(names), url),
-        "found": found,
-        "rows": rows,
-        "matching": len(names),
-        "states": [
-            {
-                "title": title,
-                "url": url(replace(params, state=state, page=1).query),
-                "is_current": state == params.state,
-            }
-            for state, title in _STATE_TITLES.items()
-        ],
-        "age_text": _("Counted %(duration)s ago.") % {"duration": format_duration(max(1.0, found.age_seconds))}
-        if found.age_seconds
-        else "",
-        "most": MOST,
-    }
-
 
 #: What people call a limit.
 LIMIT_LABELS = {

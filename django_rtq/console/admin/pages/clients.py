@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -13,27 +14,31 @@ from django_rtq.console import permissions
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.display.clients import ClientListParams, client_rows, limit_label, list_context
+from django_rtq.console.admin.display.clients import client_rows, limit_label
 from django_rtq.console.admin.filters import query_text
 from django_rtq.console.admin.forms import LimitsForm
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
+from django_rtq.console.admin.pages.page_admin import Route, place_of
+from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.render.html import Viewer, action_html
 from django_rtq.console.sanitize import clean_text
+from django_rtq.console.subjects.clients import CLIENTS, SHARES_NOTE
 from django_rtq.core.broker.task_backends import shard_places
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
-from django_rtq.core.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
+from django_rtq.core.tasks.calls import is_client_name
 from django_rtq.limits.limits import Limits
 
 SCOPES = ("client", "each", "queue")  # whose limits a form changes
 
 
-class ClientAdmin(PageAdmin):
+class ClientAdmin(SheetAdmin):
     """The pages of the clients. A client may have no name, so names are in the query, not in the path."""
+
+    sheet = CLIENTS
 
     def routes(self) -> list[Route]:
         return [
-            Route("", "changelist", self.clients),
+            Route("", "changelist", self.list),
             Route("client/", "change", self.client),
             Route("pause/", "pause", self.pause, permissions.PAUSE_CLIENT, "POST"),
             Route("resume/", "resume", self.resume, permissions.PAUSE_CLIENT, "POST"),
@@ -42,15 +47,10 @@ class ClientAdmin(PageAdmin):
 
     # -- pages
 
-    def clients(self, request: HttpRequest) -> HttpResponse:
-        """The clients of all queues: sorted, searched and paged."""
-        params = ClientListParams.read(request.GET)
-        context = list_context(
-            params, place_of(request).readers.clients.all(), lambda query: self.url("client_changelist", query=query)
-        )
-        return self.render(
-            request, "clients.html", {"title": _("Clients"), "most_length": MAX_CLIENT_LENGTH, **context}
-        )
+    def list_context(self, request: HttpRequest, rows: Any) -> Mapping[str, Any]:
+        name = query_params.get_text(request.GET, "search")
+        text = _("Show the client named “%(name)s”") % {"name": clean_text(name, 80)}
+        return {"elsewhere": (self.url("client_change", query={"client": name}), text) if name else ()}
 
     def client(self, request: HttpRequest) -> HttpResponse:
         """One client in all queues."""
@@ -69,6 +69,7 @@ class ClientAdmin(PageAdmin):
                 if viewer.may(verb.permission)
             ],
             "query": query_text(client=name),
+            "shares_note": SHARES_NOTE,
             "is_paused": bool(in_queues) and all(in_queue.pause for in_queue in in_queues),
             "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
         }

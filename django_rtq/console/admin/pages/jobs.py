@@ -18,7 +18,6 @@ from django_rtq.console import permissions
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action, who_requeued
 from django_rtq.console.admin.display.jobs import busiest_first, job_actions, running_by_worker, timeline
-from django_rtq.console.admin.display.paged_list import ListParams, paged_context
 from django_rtq.console.admin.display.texts import CONFIRMATIONS, ConfirmedAction, cancel_messages
 from django_rtq.console.admin.forms import CallForm, EventForm
 from django_rtq.console.admin.pages.bulk import (
@@ -30,6 +29,7 @@ from django_rtq.console.admin.pages.bulk import (
 )
 from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.searching import JobSearch
+from django_rtq.console.admin.pages.sheet_admin import MAX_PAGES
 from django_rtq.console.formatting import STATE_LABELS
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.jobs.written import written_text
@@ -37,7 +37,7 @@ from django_rtq.console.reading.members import membership_of
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import WAITING
 from django_rtq.console.redaction import is_unknown, redacted
-from django_rtq.console.render.html import Viewer, listing
+from django_rtq.console.render.html import Viewer, listing, pager
 from django_rtq.console.render.sheet import Found, Sheet, Wanted
 from django_rtq.console.sanitize import clean_text, named_arguments
 from django_rtq.console.subjects.memory import MEMORY
@@ -50,6 +50,7 @@ from django_rtq.databases.exactly_once import has_committed
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
 
 #: What ends a job: the permission, and in which states.
+WORKERS_PER_PAGE = 40  # of those with running jobs
 _ENDS: Mapping[ConfirmedAction, tuple[str, Sequence[str]]] = {
     "cancel": (permissions.CANCEL, (*WAITING, "running")),
     "terminate": (permissions.CANCEL, ("running",)),
@@ -88,16 +89,24 @@ class JobAdmin(BulkPages):
 
     def running(self, request: HttpRequest) -> HttpResponse:
         """Running jobs, grouped by worker."""
-        workers, params = place_of(request).readers.workers(with_usual=True), ListParams.read(request.GET)
+        workers = place_of(request).readers.workers(with_usual=True)
+        page = query_params.get_int(request.GET, "page", 1, minimum=1, maximum=MAX_PAGES)
         busy = busiest_first(workers)
-        shown, here, may = params.of(busy), request.get_full_path(), request.user.has_perm
+        shown = busy[(page - 1) * WORKERS_PER_PAGE : page * WORKERS_PER_PAGE]
+        here, may = request.get_full_path(), request.user.has_perm
         context = {
             "title": _("Running jobs"),
             "workers_with_jobs": running_by_worker(shown, self.url, may, here),
             "is_of_all_queues": True,
             "when_title": _("Running for"),
             "what_title": _("Progress"),
-            **paged_context(params, len(shown), len(busy), lambda query: self.url("job_changelist", query=query)),
+            **pager(
+                page,
+                WORKERS_PER_PAGE,
+                len(shown),
+                len(busy),
+                lambda page: self.url("job_changelist", query={"page": page if page > 1 else ""}),
+            ),
             "here": here,
             "workers": workers,
         }

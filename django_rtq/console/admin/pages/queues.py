@@ -28,6 +28,7 @@ from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import buttons, listing, tables
 from django_rtq.console.render.sheet import Wanted
 from django_rtq.console.sanitize import clean_text
+from django_rtq.console.subjects.clients import OF_QUEUE
 from django_rtq.console.subjects.queues import QUEUES, Queue
 from django_rtq.console.subjects.versions import VERSIONS
 from django_rtq.core.broker.task_backends import shard_place
@@ -134,7 +135,7 @@ class QueueAdmin(SheetAdmin):
             "title": _("Queue %(name)s") % {"name": name},
             "row": details,
             **table.context(queue_page.page, details, self.url, request.user.has_perm),
-            "clients": queue_page.clients,
+            "client_tables": tables(OF_QUEUE, queue_page.clients, viewer),
             "version_tables": tables(VERSIONS, queue_page.versions, viewer),
             "charts": history_charts([queue_page.series], SPANS["1h"], deploy_events(queue_page.deploys)),
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],

@@ -1,0 +1,103 @@
+"""Clients: all of them over all queues, and those of one queue."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+from urllib.parse import urlencode
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from django_rtq.console.formatting import format_duration, format_number
+from django_rtq.console.reading.clients.client_list import STATES, AllClients, Client
+from django_rtq.console.reading.clients.client_states import ClientInQueue
+from django_rtq.console.reading.clients.queue_clients import MOST
+from django_rtq.console.reading.readers import Readers
+from django_rtq.console.render.column import BAR, DURATION, LINES, NUMBER, SHARE, Column, Kind, State, states
+from django_rtq.console.render.sheet import Empty, Filter, Found, Sheet, Wanted
+
+SHARES_NOTE = _(
+    "Starts and run time are parts of what ran in the last 10 minutes, estimated. The fair share is a client’s weight "  # noqa: RUF001
+    "among the clients that had work."
+)
+
+
+def _name(name: str) -> Column:
+    return Column(
+        name,
+        _("Client"),
+        lambda client: client.client or gettext("(none)"),
+        link=lambda client, url: f"{url('client_change')}?{urlencode({'client': client.client})}",
+        is_sortable=True,
+    )
+
+
+def _figure(name: str, title: Any, path: str, kind: Kind = NUMBER) -> Column:
+    return Column(name, title, attrgetter(path), kind, is_sortable=True)
+
+
+class Clients(Sheet[Client]):
+    """All clients, over all queues."""
+
+    model, title, key, order, searches = "client", _("Clients"), "client", "queued", True
+    columns = (
+        _name("name"),
+        Column(
+            "limited",
+            "",
+            lambda client: "limited" if client.total.own else "",
+            states({"limited": State(_("has limits"), "plain")}),
+            under="name",
+        ),
+        _figure("queued", _("Queued"), "total.queued"),
+        _figure("scheduled", _("Scheduled"), "total.scheduled"),
+        _figure("running", _("Running"), "total.running"),
+        _figure("oldest", _("Oldest wait"), "total.oldest_seconds", DURATION),
+        _figure("starts", _("Starts"), "total.shares.starts", BAR),
+        _figure("time", _("Run time"), "total.shares.time", SHARE),
+        _figure("fair", _("Fair share"), "total.shares.fair", SHARE),
+        Column("shards", _("Shard"), lambda client: ", ".join(map(str, client.total.shards)), is_of_shards=True),
+        Column("reasons", _("State"), lambda client: [": ".join(each) for each in client.reasons], LINES),
+    )
+    filters = {
+        state: Filter(title, lambda client: True)
+        for state, title in zip(STATES, (_("With waiting jobs"), _("Paused"), _("With limits")), strict=True)
+    }
+    empty = Empty(_("No client has jobs."), _("Jobs of a task belong to the client that its option client names."))
+
+    def find(self, readers: Readers, wanted: Wanted) -> Found:
+        """They are kept as counters, and only those of a page are added up."""
+        found, start = readers.clients.all(), (wanted.page - 1) * self.per_page
+        names = found.matching(
+            sort=wanted.sort, is_reversed=wanted.is_reversed, search=wanted.search, state=wanted.state
+        )
+        rows = [found.client(name) for name in names[start : start + self.per_page]]
+        return Found(rows, len(names), found.known, _note(found))
+
+
+def _note(found: AllClients) -> str:
+    """What has to be known of the figures."""
+    texts = [gettext("Sums over all queues. Running jobs are counted in queues with limits."), str(SHARES_NOTE)]
+    if age := found.age_seconds:
+        texts.insert(0, gettext("Counted %(duration)s ago.") % {"duration": format_duration(max(1.0, age))})
+    if not found.is_complete:
+        text = gettext("Of a queue with more than %(most)s clients, those whose first jobs wait longest were counted.")
+        texts.append(text % {"most": format_number(MOST)})
+    return " ".join(texts)
+
+
+class OfQueue(Sheet[ClientInQueue]):
+    """Clients of one queue."""
+
+    model, title, key = "client_of_queue", _("Clients"), "client"
+    columns = (
+        _name("client"),
+        _figure("queued", _("Queued"), "queued"),
+        _figure("oldest_seconds", _("Oldest wait"), "oldest_seconds", DURATION),
+        _figure("starts", _("Starts"), "shares.starts", SHARE),
+        _figure("time", _("Run time"), "shares.time", SHARE),
+    )
+
+
+CLIENTS, OF_QUEUE = Clients(), OfQueue()
