@@ -2,12 +2,13 @@
 
 import pytest
 
-from django_rtq.exceptions import WrongState
+from django_rtq.exceptions import JobNotFound, WrongState
 from tests.support.jobs import (
     QUEUE,
     claim,
     dead_job,
     finished_job,
+    new_job,
     queued_job,
 )
 from tests.support.snapshots import GONE, changes, snapshot
@@ -63,5 +64,17 @@ def test_a_job_that_is_over_is_left_alone(redis, broker, readers, seed, reason):
 
     with pytest.raises(WrongState, match=reason):
         readers.cancel(job.id)
+
+    assert snapshot(redis) == before
+
+
+def test_an_unknown_job_is_not_found(redis, broker, readers):
+    queued_job(broker)
+    before = snapshot(redis)
+
+    with pytest.raises(JobNotFound):
+        readers.cancel(new_job().id)
+    with pytest.raises(JobNotFound):
+        readers.cancel("\ud800")  # Redis cannot be asked for it
 
     assert snapshot(redis) == before

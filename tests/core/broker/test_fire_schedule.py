@@ -52,6 +52,14 @@ def test_it_waits_and_expires_from_its_slot_on(redis, broker, begun):
     assert after["jobs"][job.id].startswith(f"0 3 {SLOT_MS} {SLOT_MS + 500} ")
 
 
+def test_the_next_slot_starts_another(broker, begun):
+    first, second = new_job("a"), new_job("b")
+
+    assert [fire(broker, job=first), fire(broker, SLOT_MS + 1, second)] == ["fired", "fired"]
+
+    assert claim_all(broker) == [first.id, second.id]
+
+
 @pytest.mark.parametrize("before_ms", [0, 1, SLOT_MS - 1], ids=["same", "earlier", "long ago"])
 def test_a_slot_that_is_over_changes_nothing(redis, broker, begun, before_ms):
     fire(broker)
