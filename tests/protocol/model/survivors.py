@@ -33,6 +33,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "settle : [q.has_limits -> true]",
         'settle : [q.runner = redis.call("EXISTS", q.runners) == 1 -> nothing]',
         "claim_lane : [q.has_limits -> true]",
+        "enqueue_many : [rooms = false -> nothing]",
         "claim_lane : [q.has_waiting_since -> true]",
         "claim_lane read_ids: [q.has_cancelled_in_lane or q.pauses -> true]",
         'lib/steps forget_steps: [redis.call("EXISTS", q.step_jobs) == 0 -> false]',
