@@ -82,13 +82,14 @@ def _wait_for_runners(env: Environment) -> None:
 def _looks(jobs: Sequence[str]) -> dict[str, Callable[[], object]]:
     """What people do with a running job, or a queue."""
     from django_rtq.console.reading.readers import readers_of
+    from django_rtq.core.broker.one_job import JobAccess
 
     readers, ids = readers_of(), iter(random.sample(list(jobs), 2 * CALLS))
 
     return {
         "queue": lambda: readers.queues.details([QUEUE]),
         "find": lambda: readers.find(next(ids)),
-        "cancel": lambda: readers.cancel(next(ids)),
+        "cancel": lambda: JobAccess(readers.broker).cancel(next(ids)),
         "overview": readers.overview.read,
     }
 

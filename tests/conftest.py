@@ -184,6 +184,12 @@ def access(broker):
 
 
 @pytest.fixture
+def rtq(broker):
+    """What commands and pages call, of this process."""
+    return pytest.importorskip("django_rtq.console.nouns").rtq
+
+
+@pytest.fixture
 def readers(broker):
     """The readers of this process."""
     return pytest.importorskip("django_rtq.console.reading.readers").readers_of()

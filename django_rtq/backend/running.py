@@ -22,9 +22,9 @@ from django_rtq.backend.compat import (
 )
 from django_rtq.backend.results import result_of, set_fields
 from django_rtq.backend.rtq_task import RTQTask, WorkerTask, task_in
-from django_rtq.console.reading.readers import readers_of
 from django_rtq.core import signals
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.one_job import access_to_jobs
 from django_rtq.core.broker.task_backends import alias_of, places
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import serializer
@@ -129,7 +129,7 @@ def _find(job_id: str, queue: str) -> tuple[JobDetails | None, str]:
     """A job and the place where it is: the signals do not say in which Redis."""
     for place in places():
         with suppress(BrokerError, JobNotFound):
-            return readers_of(place).find(job_id, queue), alias_of(place)
+            return access_to_jobs(place).find(job_id, queue), alias_of(place)
     return None, ""
 
 

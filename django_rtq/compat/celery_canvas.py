@@ -567,9 +567,9 @@ class EagerResult(AsyncResult):
 
 
 def _find(job_id: str) -> JobHandle[Any] | None:
-    from django_rtq.console.reading.readers import readers_of  # processes that only enqueue do not import it
+    from django_rtq.core.broker.one_job import access_to_jobs  # processes that only enqueue do not import it
 
     try:
-        return JobHandle(job_id, readers_of(place_of_job("", job_id)).find(job_id).queue)
+        return JobHandle(job_id, access_to_jobs(place_of_job("", job_id)).find(job_id).queue)
     except JobNotFound:
         return None

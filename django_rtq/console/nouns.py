@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import chain, islice
@@ -16,9 +16,9 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.console.acting.jobs import check_states
 from django_rtq.console.incidents import Incident, of_shards, read_incidents
-from django_rtq.console.reading.actions import Verb
+from django_rtq.console.merging import joined, merge
+from django_rtq.console.reading.actions import PLAINLY, Actions, How, Verb, changed_body
 from django_rtq.console.reading.clients.client_states import ClientInQueue
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.job_filter import JobFilter
@@ -27,11 +27,18 @@ from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
-from django_rtq.console.search import STATES
+from django_rtq.console.search import STATES, check_states
+from django_rtq.core import signals
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.control import WorkerCommand, send_command, supervisor_of
+from django_rtq.core.broker.one_job import JobAccess, access_to_jobs
+from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.core.broker.task_backends import place_of_job, shard_numbers
 from django_rtq.core.jobs.details import JobDetails
-from django_rtq.core.jobs.job import CancelAnswer
-from django_rtq.limits.limits import QueueLimits
+from django_rtq.core.jobs.job import CancelAnswer, JobState
+from django_rtq.exceptions import LeaseNotExpired, TooManyPausedTasks, WorkerNotFound, WrongState
+from django_rtq.limits.limits import LimitEditor, QueueLimits
+from django_rtq.scale.shard_options import share_of_queue
 from django_rtq.workflows.handle import WorkflowProgress
 
 T = TypeVar("T")
@@ -209,7 +216,7 @@ def find_jobs(readers: Readers, selection: Selection) -> Iterator[JobDetails]:
 
 def _sweep(place: Place, sweep: Sweep) -> int:
     """Raises the error that has stopped it; what was done before stays done."""
-    result = place.readers.sweeps.run(sweep)
+    result = merge(place.readers.in_each_shard(lambda shard: shard.sweeps.run(sweep)))
     if result.stopped_by is not None:
         raise result.stopped_by
     return result.count
@@ -218,40 +225,71 @@ def _sweep(place: Place, sweep: Sweep) -> int:
 class OneJob:
     """A job, by its id. Each method raises JobNotFound."""
 
-    def __init__(self, place: Place, job_id: str) -> None:
-        self._place, self.id = place, job_id
+    def __init__(self, place: Place, job_id: str, queue: str | None = None) -> None:
+        self.id, self._queue = job_id, queue  # in any queue, if none is named
+        self._where = place_of_job(place._name, job_id)
 
     @property
-    def _readers(self) -> Readers:
-        return readers_of(place_of_job(self._place._name, self.id))
+    def _access(self) -> JobAccess:
+        return access_to_jobs(self._where)
+
+    @property
+    def _actions(self) -> Actions:
+        return readers_of(self._where).actions
 
     def details(self) -> JobDetails:
         """All that is known of it."""
-        return self._readers.find(self.id)
+        return self._access.find(self.id, self._queue)
 
     def cancel(self, *, terminate: bool = False) -> CancelAnswer:
         """Cancel it, or ask it to stop if it runs: see JobHandle.cancel(). Raises WrongState."""
-        return self._readers.cancel(self.id, terminate=terminate)
+        return self._access.cancel(self.id, self._queue, terminate=terminate)
 
-    def send(self, event: str, value: Any = None) -> None:
+    def send(self, event: str, value: Any = None, *, token: str | None = None) -> None:
         """Give it an event: see JobHandle.send()."""
-        self._readers.send(self.id, event, value)
+        self._access.send(self.id, event, value, queue=self._queue, token=token)
 
     def run_now(self) -> None:
-        """Queue it now, if it is scheduled or retrying. Raises WrongState."""
-        self._readers.run_now(self.id)
+        """Queue it now, if it is scheduled or retrying. Raises WrongState, also if a job of its unique key is alive."""
+        self._actions.run_now(self.id, self._queue)
+
+    def requeue(self, *, to: str = "") -> bool:
+        """Queue it again, with all its attempts: see Jobs.requeue(). False: it is not dead, or a job of its unique key
+        is alive."""
+        return self._done("requeue", How(target=to))
+
+    def requeue_changed(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Queue a dead letter again with other arguments, which the caller has checked.
+
+        Raises Unserializable or PayloadTooLarge for what cannot be stored, and WrongState if it is not dead.
+        """
+        job = self.details()
+        if job.state is not JobState.DEAD or not job.task:
+            raise WrongState(self.id, f"is {job.state}, not dead." if job.task else "cannot be read.")
+        body = changed_body(job, args, kwargs, most_bytes=get_broker(self._where).config.max_payload_bytes)
+        if not self._done("requeue", How(body=body)):
+            raise WrongState(
+                self.id, "is not dead any more, has died again, or is unique and another job of the same key is alive."
+            )
+
+    def discard(self) -> bool:
+        """Delete it, if it is dead. False: it is not."""
+        return self._done("discard")
+
+    def _done(self, verb: Verb, how: How = PLAINLY) -> bool:
+        return bool(self._actions.done(verb, self._queue or self.details().queue, [self.id], how))
 
     async def adetails(self) -> JobDetails:
         """details() for coroutines."""
-        return await self._readers.afind(self.id)
+        return await self._access.afind(self.id, self._queue)
 
     async def acancel(self, *, terminate: bool = False) -> CancelAnswer:
         """cancel() for coroutines."""
-        return await self._readers.acancel(self.id, terminate=terminate)
+        return await self._access.acancel(self.id, self._queue, terminate=terminate)
 
-    async def asend(self, event: str, value: Any = None) -> None:
+    async def asend(self, event: str, value: Any = None, *, token: str | None = None) -> None:
         """send() for coroutines."""
-        await self._readers.asend(self.id, event, value)
+        await self._access.asend(self.id, event, value, queue=self._queue, token=token)
 
 
 class _Named:
@@ -266,6 +304,10 @@ class _Named:
     @property
     def _readers(self) -> Readers:
         return self._place.readers
+
+    def _in_each(self, do: Callable[[Readers], T]) -> list[T]:
+        """Do it in the Redis, or in each shard."""
+        return self._readers.in_each_shard(do)
 
     def _queues(self, queue: str | None) -> list[str]:
         """The named one, or all that were used."""
@@ -302,15 +344,37 @@ class Queue(_Named):
 
     def pause(self, *, by: str = "") -> bool:
         """Start no more of its jobs. False: it was paused already. `by`: who does it."""
-        return self._readers.pause(self.name, by=by)
+        return b"paused" in self._call("pause", "", by)
 
     def resume(self) -> bool:
         """Start its jobs again. False: it was not paused."""
-        return self._readers.resume(self.name)
+        return b"resumed" in [status for status, *_ in self._call("resume", "", 0)]
+
+    def _call(self, script: str, *arguments: str | int) -> list[Any]:
+        def call(shard: Readers) -> Any:
+            command = SCRIPTS[script].call(shard.broker.keys.of(self.name), arguments)
+            return shard.broker.redis.execute_one(command, resend=True)
+
+        return self._in_each(call)
 
     def purge(self) -> int:
         """Delete all waiting jobs. Running jobs and dead letters stay. Returns how many."""
         return _sweep(self._place, Sweep(verb="purge", selection=Selection(queues=[self.name])))
+
+    def forget(self, *, discard_outcomes: bool = False, is_dry_run: bool = False) -> str:
+        """Remove it from all lists, if no shard has a reason to keep it. Returns "forgotten"; "missing": no list had
+        it; or what it still has: "jobs", "paused", "limits", "workers", "recent" (jobs that finished lately may be sent
+        again), "outcomes"."""
+
+        def answers(*, is_dry_run: bool) -> set[str]:
+            options = {"discard_outcomes": discard_outcomes, "is_dry_run": is_dry_run}
+            return set(self._in_each(lambda shard: shard.broker.maintenance.forget(self.name, **options)))
+
+        found = answers(is_dry_run=True)
+        if not is_dry_run and found <= {"forgotten", "missing"}:
+            found = answers(is_dry_run=False)
+        reasons = sorted(found - {"forgotten", "missing"})
+        return reasons[0] if reasons else "forgotten" if "forgotten" in found else "missing"
 
     def limits(self) -> QueueLimits:
         """The limits in force; with shards only of the queue, and of each client."""
@@ -321,11 +385,14 @@ class Queue(_Named):
 
         None: no limit. "settings": what RTQ["QUEUES"] says. Other limits stay. Raises ValueError.
         """
-        self._readers.limits.set_queue(self.name, **limits)
+        readers, parts = self._readers, dict[str, dict[str, Any]]()
+        if readers.is_of_all_shards:
+            parts = {place: share_of_queue(self.name, limits, place) for place in readers.places}
+        readers.in_each_shard(lambda shard: shard.limits.set_queue(self.name, **parts.get(shard.place, limits)))
 
     def limit_clients(self, **limits: Any) -> None:
         """The same for each client, where it has no limit of its own."""
-        self._readers.limits.set_default(self.name, **limits)
+        self._in_each(lambda shard: shard.limits.set_default(self.name, **limits))
 
     adetails = _awaited(details)
     apause = _awaited(pause)
@@ -361,19 +428,25 @@ class Client(_Named):
 
     def limit(self, queue: str | None = None, **limits: Any) -> None:
         """Change its limits: see Queue.limit()."""
-        editor = self._readers.limits
-        for name in self._queues(queue):
-            editor.set_client(name, self.name, **limits)
+        names = self._queues(queue)
+
+        def change(shard: Readers) -> None:
+            for name in names:
+                shard.limits.set_client(name, self.name, **limits)
+
+        self._in_each(change)
 
     def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
         """Start no more of its jobs. Returns the queues where it was not paused. `by`: who does it."""
-        limits = self._readers.limits
-        return [name for name in self._queues(queue) if limits.pause_client(name, self.name, by)]
+        return self._changed_in(queue, lambda limits, name: limits.pause_client(name, self.name, by))
 
     def resume(self, queue: str | None = None) -> list[str]:
         """Start its jobs again. Returns the queues where it was paused."""
-        limits = self._readers.limits
-        return [name for name in self._queues(queue) if limits.resume_client(name, self.name)]
+        return self._changed_in(queue, lambda limits, name: limits.resume_client(name, self.name))
+
+    def _changed_in(self, queue: str | None, change: Callable[[LimitEditor, str], bool]) -> list[str]:
+        names = self._queues(queue)
+        return _names(self._in_each(lambda shard: [name for name in names if change(shard.limits, name)]))
 
     def purge(self, queue: str | None = None) -> int:
         """Delete its waiting jobs. Running jobs and dead letters stay. Returns how many."""
@@ -415,14 +488,30 @@ class TaskInQueues(_Named):
 
     def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
         """Start no more of its jobs. Returns the queues where it was not paused. Raises TooManyPausedTasks."""
-        return self._readers.task_pauses.pause_task(self.name, queue, by=by)
+        full: list[TooManyPausedTasks] = []
+
+        def pause(shard: Readers) -> list[str]:
+            try:
+                return shard.task_pauses.pause_task(self.name, queue, by=by)
+            except TooManyPausedTasks as error:
+                full.append(error)
+                return error.paused
+
+        paused = _names(self._in_each(pause))
+        if full:
+            raise TooManyPausedTasks(full[0].queue, paused)
+        return paused
 
     def resume(self, queue: str | None = None) -> list[str]:
         """Start its jobs again. Returns the queues where it was paused."""
-        return self._readers.task_pauses.resume_task(self.name, queue)
+        return _names(self._in_each(lambda shard: shard.task_pauses.resume_task(self.name, queue)))
 
     apause = _awaited(pause)
     aresume = _awaited(resume)
+
+
+def _names(of_shards: Iterable[Iterable[str]]) -> list[str]:
+    return sorted({*chain.from_iterable(of_shards)})
 
 
 class Worker(_Named):
@@ -430,15 +519,41 @@ class Worker(_Named):
 
     def quiet(self, *, by: str = "") -> None:
         """Ask it to start no more jobs until wake()."""
-        self._readers.quiet_worker(self.name, by=by)
+        self._ask(WorkerCommand.QUIET, by)
 
     def wake(self) -> None:
         """Ask it to start jobs again."""
-        self._readers.wake_worker(self.name)
+        self._ask(WorkerCommand.WORK)
 
     def stop(self) -> None:
         """Ask it to finish running jobs and exit, as SIGTERM does."""
-        self._readers.stop_worker(self.name)
+        self._ask(WorkerCommand.STOP)
+
+    def reclaim(self) -> list[str]:
+        """Reclaim the jobs of one whose lease has expired, at once. Returns their ids. Raises LeaseNotExpired."""
+        return joined(self._in_each(self._reclaim))
+
+    def _ask(self, command: WorkerCommand, by: str = "") -> None:
+        def ask(shard: Readers) -> None:
+            if not (supervisor := supervisor_of(shard.broker, self.name)):
+                raise WorkerNotFound(self.name)
+            send_command(shard.broker, supervisor, command, by=by)
+
+        self._in_each(ask)
+
+    def _reclaim(self, shard: Readers) -> list[str]:
+        broker, reclaimed = shard.broker, list[str]()
+        for name in shard.queues.names():
+            left = 1
+            while left:
+                call = SCRIPTS["reclaim_child"].call(broker.keys.of(name), (self.name, AT_ONCE, "lapsed"))
+                left, *words = broker.redis.execute_one(call, resend=True)
+                if left < 0:
+                    raise LeaseNotExpired(self.name)
+                pairs = [word.decode() for word in words]
+                reclaimed += pairs[::2]
+                signals.send_reclaimed(Worker, name, self.name, list(zip(pairs[::2], pairs[1::2], strict=True)))
+        return reclaimed
 
 
 class Workers(_ByName[Worker]):

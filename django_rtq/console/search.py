@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _
 
+from django_rtq.console.reading.actions import ACTIONS, Verb
+from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.job_page import LISTS, LONGEST_PAGE, JobPage
 from django_rtq.console.reading.jobs.walk import list_sizes
 from django_rtq.console.reading.readers import Readers
@@ -34,6 +36,17 @@ def read_query(readers: Readers, text: str, longest: int = LONGEST) -> Selection
     query = Selection.parse(text)
     flows = _workflow_ids(readers, query.filter.workflow) if query.filter.workflow else ()
     return replace(query, filter=replace(query.filter, workflow_ids=flows))
+
+
+def check_states(verb: Verb, selection: Selection) -> None:
+    """Raises QueryError if it cannot be done with jobs in the states that are named; erased is a client as a whole."""
+    client = selection.filter.client
+    if verb == "erase" and not (client and selection == Selection(filter=JobFilter(client=client))):
+        raise QueryError(_("erase is for all of a client that has a name."))
+    allowed = ACTIONS[verb].states
+    if wrong := [state for state in selection.states if state not in allowed]:
+        why = _("%(verb)s is for jobs that are %(states)s") % {"verb": verb, "states": ", ".join(allowed)}
+        raise query_error(f"state:{wrong[0]}", why)
 
 
 def search(readers: Readers, query: Selection, cursor: str = "", limit: int = 25) -> Found:

@@ -36,7 +36,6 @@ class Extension:
     gatherer: str = ""  # (WorkerSession, Config) -> what puts the jobs together that one call gets
     incident_watcher: str = ""  # (Broker) -> Loop: of a scheduler, if a receiver is connected
     import_cure: str = ""  # (name) -> what to import from django_rtq instead of it; "": it is not known
-    readers: str = ""  # (place) -> Readers: finds and requeues jobs
     internal_task: str = ""  # a Task of internal_task() in core/tasks/decorator.py
     job_logs: str = ""  # (Config, send) -> JobLogs of core/worker/process/session.py
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
@@ -46,6 +45,7 @@ class Extension:
     outbox: str = ""  # Outbox of core/transactions/on_commit.py
     read_limit: str = ""  # (name, value) -> the value of a limit in RTQ["QUEUES"]; raises ValueError
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
+    requeue: str = ""  # (Broker, queue, ids) -> the ids of those that were dead, and are queued again
     router: str = ""  # Router of core/broker/task_backends.py: where jobs go, with RTQ["SHARDS"]
     run_metrics: str = ""  # a subclass of RunMetrics in core/worker/run_metrics.py
     run_part: str = ""  # () -> RunPart of core/worker/process/run.py

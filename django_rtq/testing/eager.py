@@ -8,8 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from django_rtq.console.reading.readers import Readers
+from django_rtq.console.reading.actions import Actions
 from django_rtq.core.broker.messages import NewJob
+from django_rtq.core.broker.one_job import JobAccess
 from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
@@ -204,19 +205,19 @@ class EagerJobs(Substitute[FinishedJob]):
 
     def go_on(self, run: Run, outcome: Suspended) -> None:
         """Let a job in Redis that sleeps or waits go on at once, unless it waits for ever: then send() does that."""
-        details = self._readers.find(run.id, run.queue)
+        details = self._access.find(run.id, run.queue)
         if details.state is not JobState.SCHEDULED:
             return  # its event was there
         if details.event in self._events:
-            self._readers.send(run.id, details.event, self._events[details.event], queue=run.queue)
+            self._access.send(run.id, details.event, self._events[details.event], queue=run.queue)
         elif not details.event or outcome.seconds < TEN_YEARS:
-            self._readers.run_now(run.id, run.queue)
+            Actions(self.engine).run_now(run.id, run.queue)
 
     # -- in place of Redis
 
     @property
-    def _readers(self) -> Readers:
-        return Readers(self.engine)
+    def _access(self) -> JobAccess:
+        return JobAccess(self.engine)
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         if job_id in self._running:
@@ -228,7 +229,7 @@ class EagerJobs(Substitute[FinishedJob]):
             return self._details[job_id]
         if self._engine is None:
             raise JobNotFound(job_id)
-        return self._readers.find(job_id, queue)
+        return self._access.find(job_id, queue)
 
     def _errors(self, job_id: str) -> list[dict[str, Any]]:
         return self._details[job_id].errors if job_id in self._details else []
@@ -239,7 +240,7 @@ class EagerJobs(Substitute[FinishedJob]):
             raise WrongState(job_id, f"is {details.state}: in eager() a job has run when delay() returns.")
         if job_id in self._details:
             return CancelAnswer.CANCELLED
-        answer = self._readers.cancel(job_id, queue, terminate=terminate)
+        answer = self._access.cancel(job_id, queue, terminate=terminate)
         self._refresh_handle(job_id)
         self._run_queued()
         return answer
@@ -254,7 +255,7 @@ class EagerJobs(Substitute[FinishedJob]):
         if run := self._running.get(job_id):
             self.hold(Holder(run.queue, job_id, run.worker, run.now_ms))
         with suppress(JobNotFound):  # it never asks for events
-            self._readers.send(job_id, event, value, queue=details.queue, token=token)
+            self._access.send(job_id, event, value, queue=details.queue, token=token)
         if details.event:  # it looks again, whatever has come
             self._run_queued()
 
@@ -275,7 +276,7 @@ class _Queued(Drain):
 
     def __init__(self, jobs: EagerJobs) -> None:
         super().__init__(jobs.engine, None, jobs.run_class)
-        self._jobs, self._readers, self._execute = jobs, Readers(jobs.engine), jobs.execute
+        self._jobs, self._actions, self._execute = jobs, Actions(jobs.engine), jobs.execute
 
     def run_all(self) -> None:
         """Run what can run, and what is delayed. Raises what a job has raised."""
@@ -288,7 +289,7 @@ class _Queued(Drain):
         waiting = due_times(self._broker, queues).keys() if queues else set()
         delayed = waiting - {run.id for run in self._jobs} if waiting else ()
         for job_id in delayed:
-            self._readers.run_now(job_id)
+            self._actions.run_now(job_id)
         return bool(delayed)
 
     def _after(self, run: Run, outcome: Outcome) -> None:
@@ -296,7 +297,7 @@ class _Queued(Drain):
         if isinstance(outcome, Suspended):
             self._jobs.go_on(run, outcome)
         elif self._jobs.retries and isinstance(outcome, Retried):
-            self._readers.run_now(run.id, run.queue)
+            self._actions.run_now(run.id, run.queue)
         elif self._jobs.propagate and finished.error is not None:
             raise finished.error
 

@@ -16,6 +16,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.extension import required
 from django_rtq.core.handle import check_timeout
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import StrEnum
 from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import JobNotFound, WorkflowFailed, WorkflowNotFound, WorkflowTimeout
@@ -205,14 +206,14 @@ class Workflow:
 
     def requeue_dead(self) -> int:
         """Requeue all dead jobs, with all their attempts. Returns how many. Raises WorkflowNotFound."""
-        readers, number = self._readers, 0
+        number = 0
         by_queue: dict[str, list[str]] = {}
         for job_id, queue in self.dead():
             by_queue.setdefault(queue, []).append(job_id)
         for queue, ids in by_queue.items():
             for start in range(0, len(ids), AT_ONCE):
                 some = ids[start : start + AT_ONCE]
-                done = set(readers.requeue(queue, some))
+                done = set(required("requeue")(self.broker, queue, some))
                 moved = [job_id for job_id in some if job_id not in done]
                 number += len(done) + sum(map(self._requeue_moved, moved))
         return number
@@ -229,9 +230,10 @@ class Workflow:
         """The broker of that place."""
         return get_broker(self.place)
 
-    @property
-    def _readers(self) -> Any:
-        return required("readers")(self.place)
+    def _find(self, job_id: str, queue: str | None = None) -> JobDetails:
+        from django_rtq.core.broker.one_job import access_to_jobs  # few workflows are asked for their jobs
+
+        return access_to_jobs(self.place).find(job_id, queue)
 
     @property
     def _store(self) -> Any:
@@ -239,9 +241,8 @@ class Workflow:
 
     def _requeue_moved(self, job_id: str) -> bool:
         """Requeue a job that is not dead in the queue of its step, if it is in another one."""
-        readers = self._readers
         try:
-            return bool(readers.requeue(readers.find(job_id).queue, [job_id]))
+            return bool(required("requeue")(self.broker, self._find(job_id).queue, [job_id]))
         except JobNotFound:
             return False
 
@@ -252,7 +253,7 @@ class Workflow:
             if len(lines) > SHOWN_ERRORS:
                 break
             try:
-                details = self._readers.find(job_id, queue)
+                details = self._find(job_id, queue)
             except JobNotFound:
                 continue
             last = details.errors[-1] if details.errors else {}

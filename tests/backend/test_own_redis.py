@@ -6,7 +6,7 @@ import signal
 import pytest
 from asgiref.sync import async_to_sync
 
-from django_rtq import JobHandle, JobNotFound
+from django_rtq import JobHandle, JobNotFound, rtq
 from django_rtq.backend.compat import TaskResultDoesNotExist, TaskResultStatus, task_backends
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
@@ -126,7 +126,7 @@ def test_signals_of_its_jobs_have_its_backend(report_tasks, report_worker, journ
     cancelled = report_tasks.build.using(run_after=3600).enqueue("x")
     report_worker("--backend", "reports")
     journal.wait("task_finished", f"{failed.id}-FAILED-ValueError")
-    readers_of("reports").cancel(cancelled.id)
+    rtq.at("reports").job(cancelled.id).cancel()
 
     assert [(name, result.id, result.backend) for name, _, result in told if name == "finished"] == [
         ("finished", cancelled.id, "reports")

@@ -28,5 +28,5 @@ def test_it_runs(broker, other_server, monkeypatch):
         assert module.build.get_result(result).args == ["May"]
         assert readers_of().queues.names() == []
         assert module.build.rtq_task.time_limit == 3600
-        readers_of("reports").purge("reports")
+        readers_of("reports").sweeps.purge_some("reports", None)
         get_broker("reports").close()

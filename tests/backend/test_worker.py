@@ -66,7 +66,7 @@ def test_a_failure_is_final_unless_the_options_say_otherwise(rtq_worker):
     assert len(set(retried.worker_ids)) == 1
 
 
-def test_a_job_that_is_running_or_cancelled(rtq_worker, journal, readers):
+def test_a_job_that_is_running_or_cancelled(rtq_worker, journal, access):
     rtq_worker()
     running, waiting = tasks.gate.enqueue("first", "gate"), tasks.gate.using(run_after=3600).enqueue("x", "y")
     journal.wait("start", "first")
@@ -74,7 +74,7 @@ def test_a_job_that_is_running_or_cancelled(rtq_worker, journal, readers):
     assert refreshed(running).status is RUNNING
     assert running.started_at == running.last_attempted_at >= running.enqueued_at
     assert (running.attempts, running.finished_at) == (1, None)
-    readers.cancel(waiting.id)
+    access.cancel(waiting.id)
     found = refreshed(waiting)
     assert (found.status, found.attempts) == (FAILED, 0)
     assert found.errors[0].exception_class.__name__ == "JobCancelled"
@@ -94,7 +94,7 @@ def test_a_job_whose_process_is_killed_for_good_is_failed(rtq_worker, journal):
     assert result.attempts == 1
 
 
-def test_signals_are_sent_once_for_each_step_where_it_happens(rtq_worker, journal, told, readers):
+def test_signals_are_sent_once_for_each_step_where_it_happens(rtq_worker, journal, told, access):
     good, bad, late = (
         tasks.add.enqueue(1),
         tasks.fail.using(max_attempts=2).enqueue("no"),
@@ -103,7 +103,7 @@ def test_signals_are_sent_once_for_each_step_where_it_happens(rtq_worker, journa
     cancelled = late.enqueue(1)
     rtq_worker()
     journal.wait("task_finished", f"{bad.id}-FAILED-ValueError")
-    readers.cancel(cancelled.id)
+    access.cancel(cancelled.id)
 
     assert journal.names("task_started") == [good.id, bad.id, bad.id]
     assert journal.names("task_finished") == [

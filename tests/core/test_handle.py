@@ -54,7 +54,7 @@ def test_a_handle_knows_the_state_through_a_whole_life(broker, readers):
     settle(broker, "bury", handle, worker="w2")
     assert handle.state is JobState.DEAD
 
-    readers.requeue(QUEUE, [handle.id])
+    readers.actions.done("requeue", QUEUE, [handle.id])
     assert handle.state is JobState.QUEUED
 
     claim(broker)
@@ -161,7 +161,7 @@ def test_handles_of_one_job_are_equal():
         lambda handle: handle.cancel(),
         lambda handle: handle.send("approved"),
         lambda handle: readers_of().find_with_position(handle.id),
-        lambda handle: readers_of().run_now(handle.id),
+        lambda handle: readers_of().actions.run_now(handle.id),
     ],
 )
 def test_what_is_no_id_is_not_found(redis, broker, job_id, ask):

@@ -118,13 +118,13 @@ def test_an_expired_job_has_failed(broker):
 
 def test_a_job_that_is_thrown_away_is_not_found(broker, readers, later):
     handle = add.delay(1)
-    later(lambda: readers.purge(QUEUE))
+    later(lambda: readers.sweeps.purge_some(QUEUE, None))
 
     with pytest.raises(JobNotFound):
         handle.get(PATIENCE)
 
 
-def test_a_job_that_is_requeued_at_once_has_failed_all_the_same(broker, monkeypatch):
+def test_a_job_that_is_requeued_at_once_has_failed_all_the_same(broker, monkeypatch, access):
     handle = add.delay(1)
     monkeypatch.setattr(JobAccess, "wait", lambda access, job_id, queue, timeout: access.find(job_id, queue))
 

@@ -3,6 +3,7 @@
 import pytest
 
 from django_rtq.console.reading.readers import Readers
+from django_rtq.core.broker.one_job import JobAccess
 from tests.protocol.model.batch_calls import claim_others, first_claimed
 from tests.protocol.model.step_calls import suspend
 from tests.protocol.test_torn_log import copy_of, cuts, restore, writes_of
@@ -120,7 +121,7 @@ def test_the_end_of_a_run_removes_it(redis, broker, keys, job, verb):
 
 
 def test_a_running_job_is_cancelled_by_its_worker(broker, job):
-    assert Readers(broker).cancel(job.id) == "asked"
+    assert JobAccess(broker).cancel(job.id) == "asked"
 
 
 def test_a_queued_job_is_not_taken_for_a_running_one(redis, broker, keys, job):

@@ -23,6 +23,7 @@ def needs(app):
     return pytest.mark.skipif(find_spec(f"django_rtq.{app}") is None, reason=f"without django_rtq.{app}")
 
 
+Place = of_app("django_rtq.console.nouns.Place")
 Readers = of_app("django_rtq.console.reading.readers.Readers")
 captured = of_app("django_rtq.testing.captured")
 drain = of_app("django_rtq.testing.drain")

@@ -228,7 +228,7 @@ def test_dead_letters_are_reported_or_raised():
     (run,) = drain(raise_errors=False)
     assert (run.state, handle.state) == (JobState.DEAD, JobState.DEAD)
     assert isinstance(run.error, Bury)
-    assert readers_of().requeue("default", [handle.id]) == [handle.id]
+    assert readers_of().actions.done("requeue", "default", [handle.id]) == [handle.id]
     with pytest.raises(Bury, match="no use"):
         drain()
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from django_rtq import Bury, JobHandle, RedisNotAllowed, WorkflowFailed, WorkflowState, task, workflow
+from django_rtq import Bury, JobHandle, RedisNotAllowed, WorkflowFailed, WorkflowState, rtq, task, workflow
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.testing import captured, eager
@@ -55,7 +55,7 @@ def test_eager_goes_on_with_a_workflow_when_a_job_of_it_gets_its_event():
             flow.add(tasks.report, "end", flow.add(wait_for_approval).result)
         assert flow.handle.state is WorkflowState.RUNNING
 
-        readers_of().send(member_of(flow), "approved", 5)
+        rtq.job(member_of(flow)).send("approved", 5)
 
         assert flow.handle.state is WorkflowState.SUCCEEDED
         assert runs[-1].result == "end: 5"
@@ -109,7 +109,7 @@ def test_eager_says_why_a_coroutine_function_cannot_run_within_an_event_loop():
 @pytest.mark.parametrize("testing", [captured, eager])
 def test_what_only_redis_can_do_is_refused(testing):
     with testing(), pytest.raises(RedisNotAllowed, match="private_redis"):
-        readers_of().requeue("default", ["0" * 32])
+        readers_of().actions.done("requeue", "default", ["0" * 32])
     with testing(), pytest.raises(RedisNotAllowed, match="private_redis"):
         readers_of().queues.get("default")
 

@@ -19,10 +19,10 @@ from django_rtq import (
     WorkflowState,
     WorkflowTimeout,
     get_workflow,
+    rtq,
     task,
     workflow,
 )
-from django_rtq.console.reading.readers import readers_of
 from django_rtq.signals import workflow_ended
 from tests.app import workflow_steps as tasks
 from tests.core.tasks.test_room import on_full
@@ -137,7 +137,7 @@ def test_a_full_queue_refuses_all_of_it(redis, broker):
 def test_it_waits_for_room_where_that_is_set(redis, broker, settings, monkeypatch):
     broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
     first = queued_job(broker)
-    sleep = SimpleNamespace(sleep=lambda seconds: readers_of().cancel(first.id, QUEUE))
+    sleep = SimpleNamespace(sleep=lambda seconds: rtq.job(first.id).cancel())
     monkeypatch.setattr("django_rtq.workflows.builder.time", sleep)
 
     with on_full(on_full="wait", on_full_timeout=3600), workflow("flow") as flow:
@@ -334,11 +334,11 @@ def test_receivers_hear_of_a_workflow_without_jobs(redis, broker, ended):
     assert ended == [(flow.id, "month-end")]
 
 
-def test_it_says_which_jobs_were_cancelled(redis, broker, readers):
+def test_it_says_which_jobs_were_cancelled(redis, broker, access):
     with workflow("flow") as flow:
         flow.map(tasks.double, [1, 2])
     for job_id in live_jobs(redis):
-        readers.cancel(job_id)
+        access.cancel(job_id)
 
     with pytest.raises(WorkflowFailed, match=r"is failed\.\n.*double: 2 of 2 were cancelled, discarded or"):
         flow.handle.get(timeout=PATIENCE)

@@ -54,7 +54,7 @@ SCENES = {
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_what_a_job_adds_before_it_waits_is_added_once_it_has_returned(redis, broker, readers, journal, scene):
+def test_what_a_job_adds_before_it_waits_is_added_once_it_has_returned(redis, broker, access, journal, scene):
     with workflow("flow") as flow:
         flow.add(add_and_wait.using(max_attempts=2), scene)
         flow.after(flow.add(tasks.double, 1))
@@ -64,7 +64,7 @@ def test_what_a_job_adds_before_it_waits_is_added_once_it_has_returned(redis, br
 
     if scene == "wait":
         (job_id,) = redis.hkeys(broker.keys.of(QUEUE).step_jobs)
-        readers.send(job_id.decode(), "go")
+        access.send(job_id.decode(), "go")
     drain(until=timedelta(hours=1))
 
     assert handle.state is WorkflowState.SUCCEEDED

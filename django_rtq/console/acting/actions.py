@@ -9,14 +9,14 @@ from django_rtq.console import permissions
 from django_rtq.console.acting.jobs import of_all_jobs
 from django_rtq.console.acting.switches import UNKNOWN_WORKER
 from django_rtq.console.acting.verb import Target, Verb
+from django_rtq.console.nouns import Place
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
 from django_rtq.exceptions import LeaseNotExpired
 
 
-def _forget(readers: Readers, target: Target) -> str | bool:
-    answer = readers.forget(target.name, discard_outcomes="discard_outcomes" in target.options)
+def _forget(place: Place, target: Target) -> str | bool:
+    answer = place.queues[target.name].forget(discard_outcomes="discard_outcomes" in target.options)
     return {"forgotten": True, "missing": False}.get(answer, answer)
 
 
@@ -89,7 +89,7 @@ ACTIONS = {
         name="stop",
         label=_("Stop"),
         permission=permissions.CONTROL,
-        do=lambda readers, target: readers.stop_worker(target.name),
+        do=lambda place, target: place.workers[target.name].stop(),
         done=_("The rtq_worker of %(name)s was asked to stop. It exits when its running jobs have finished."),
         log=_("Asked to stop."),
         refused=UNKNOWN_WORKER,
@@ -105,7 +105,7 @@ ACTIONS = {
         name="reclaim",
         label=_("Reclaim its jobs"),
         permission=permissions.REQUEUE,
-        do=lambda readers, target: len(readers.reclaim_worker(target.name)),
+        do=lambda place, target: len(place.workers[target.name].reclaim()),
         done=ngettext_lazy(
             "%(count)d job of worker %(name)s was reclaimed.",
             "%(count)d jobs of worker %(name)s were reclaimed.",

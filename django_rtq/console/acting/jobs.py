@@ -17,10 +17,10 @@ from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.formatting import STATE_LABELS, Grouped, format_number
 from django_rtq.console.internal_tasks import enqueue_rest
 from django_rtq.console.merging import merge
+from django_rtq.console.nouns import Place
 from django_rtq.console.reading import actions
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.reading.selection import WAITING, QueryError, Selection, query_error
+from django_rtq.console.reading.selection import WAITING, Selection
 from django_rtq.console.reading.sweep import Count, Result, Sweep
 from django_rtq.console.redaction import redacted
 from django_rtq.core.broker.task_backends import place_of_job, shard_numbers
@@ -187,17 +187,6 @@ def nothing_text(sweep: Sweep) -> str:
 # -- acting
 
 
-def check_states(verb: actions.Verb, selection: Selection) -> None:
-    """Raises QueryError if it cannot be done with jobs in the states that are named; erased is a client as a whole."""
-    client = selection.filter.client
-    if verb == "erase" and not (client and selection == Selection(filter=JobFilter(client=client))):
-        raise QueryError(_("erase is for all of a client that has a name."))
-    allowed = actions.ACTIONS[verb].states
-    if wrong := [state for state in selection.states if state not in allowed]:
-        why = _("%(verb)s is for jobs that are %(states)s") % {"verb": verb, "states": ", ".join(allowed)}
-        raise query_error(f"state:{wrong[0]}", why)
-
-
 @dataclass(frozen=True, slots=True)
 class Acted:
     """What was done within a time, and the jobs that do the rest."""
@@ -207,13 +196,13 @@ class Acted:
     error: BrokerError | QueueFull | None = None  # the first one
 
 
-def act(readers: Readers, sweep: Sweep, *, seconds: float, limit: int) -> Acted:
+def act(place: Place, sweep: Sweep, *, seconds: float, limit: int) -> Acted:
     """Act for as long as there is time, in each shard; what is left becomes a job of each queue.
 
     A purge leaves nothing to a job, which would wait there, too.
     """
     ends = time.monotonic() + seconds
-    acted = readers.in_each_shard(lambda each: _act_here(each, sweep, ends, limit))
+    acted = place.readers.in_each_shard(lambda each: _act_here(each, sweep, ends, limit))
     rest = list(chain.from_iterable(each.rest for each in acted))
     error = next((each.error for each in acted if each.error is not None), None)
     return Acted(merge(each.result for each in acted), rest, error)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from django_rtq.console.formatting import names_text
-from django_rtq.console.reading.readers import Readers
+from django_rtq.console.nouns import Place
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.sanitize import clean_text
 from django_rtq.exceptions import RTQError
@@ -47,7 +47,7 @@ class Verb:
     label: Any  # of its button
     permission: str
     #: Does it. A number, or the queues in which something changed; None if it is not known. A word of `refused`.
-    do: Callable[[Readers, Target], Any] = lambda readers, target: None
+    do: Callable[[Place, Target], Any] = lambda place, target: None
     done: Any = ""  # what is said if something changed
     log: Any = ""  # the entry of the log; "": the same
     nothing: Any = ""  # what is said if nothing had to be changed
@@ -59,7 +59,6 @@ class Verb:
     title: Any = ""
     question: Any = ""
     consequence: Any = ""
-    count: Callable[[Readers, Target], int] | None = None  # how many the question is about
     is_harmless: bool = False
     is_typed: bool = False  # whether the name has to be typed
 
@@ -72,11 +71,11 @@ class Verb:
         """What the action does with a row."""
         return self
 
-    def run(self, readers: Readers, target: Target) -> Said:
+    def run(self, place: Place, target: Target) -> Said:
         """Do it. Raises RTQError."""
         words, problem = target.words, ""
         try:
-            answer = self.do(readers, target)
+            answer = self.do(place, target)
         except RTQError as error:
             if type(error) not in self.refused:
                 raise

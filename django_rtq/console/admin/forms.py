@@ -183,5 +183,5 @@ class LimitsForm(forms.Form):
 
     @property
     def changed_limits(self) -> dict[str, Any]:
-        """The limits that were changed, for Readers.limits."""
+        """The limits that were changed, for Queue.limit()."""
         return {name: self.cleaned_data[name] for name in self.changed_data}

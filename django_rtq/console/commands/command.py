@@ -17,12 +17,13 @@ from django.utils.translation import override
 
 from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.commands.prompts import NotHere, client_argument, positive
+from django_rtq.console.nouns import Place
 from django_rtq.console.output import Column, as_json, count, number, table
-from django_rtq.console.reading.readers import Readers, readers_of
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.json import as_dict
 from django_rtq.console.render.sheet import Row, Sheet
 from django_rtq.console.render.terminal import columns
-from django_rtq.core.broker.task_backends import place_of_job, shard_of, shard_place
+from django_rtq.core.broker.task_backends import pinned_in, place_of_job, shard_of, shard_place
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, RTQCommand, one_line
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.scale.placement import shard_of_client
@@ -36,9 +37,14 @@ class ConsoleCommand(RTQCommand):
     in_each_shard = True  # in RTQ["SHARDS"], or once for all
 
     @property
+    def noun(self) -> Place:
+        """The place that it is about."""
+        return Place(pinned_in(self.place))
+
+    @property
     def readers(self) -> Readers:
-        """That of the place that it is about."""
-        return readers_of(self.place)
+        """Those of this place."""
+        return self.noun.readers
 
     def places(self, options: Options) -> list[str]:
         """Those of the jobs that are named, if any are."""
@@ -212,7 +218,7 @@ class SheetCommand(ActionCommand):
         with override(None):
             for name, target in targets.items():
                 said[name] = (
-                    verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(self.readers, target)
+                    verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(self.noun, target)
                 )
         return {name: each._replace(text=one_line(each.text)) for name, each in said.items()}
 

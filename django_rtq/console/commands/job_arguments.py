@@ -46,7 +46,7 @@ def add_job_arguments(command: ArgumentParser) -> None:
     for name, parser in add_actions(command, _HELP, epilog=EXIT_CODES):
         JSON.but(help=_JSON_HELP[name]).add_to(parser)
         if name == "send":
-            parser.add_argument("id", type=job_id, metavar="ID", help="The id of the job, in any queue.")
+            parser.add_argument("ids", nargs=1, type=job_id, metavar="ID", help="The id of the job, in any queue.")
             parser.add_argument("event", type=utf8_text, metavar="EVENT", help="The name of the event.")
             parser.add_argument("value", nargs="?", default="null", type=utf8_text, metavar="JSON", help="Its value.")
             QUEUE.add_to(parser)

@@ -10,14 +10,13 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils.translation import override
 
-from django_rtq.console.acting.jobs import check_states
 from django_rtq.console.commands.job_arguments import LISTED_STATES, VERBS
 from django_rtq.console.commands.prompts import known_queues
 from django_rtq.console.nouns import find_jobs
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import QueryError, Selection
-from django_rtq.console.search import read_query, search_all
+from django_rtq.console.search import check_states, read_query, search_all
 from django_rtq.core.commands.command import WRONG_USAGE
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.exceptions import JobNotFound

@@ -21,11 +21,10 @@ from django_rtq.console.output import Column, as_json, count, number
 from django_rtq.console.reading.clients.client_list import SORTS
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.holds import holds_text
-from django_rtq.core.broker.task_backends import pinned_in
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.limits.limit_kinds import LIMIT_KINDS
-from django_rtq.limits.limits import Limit, LimitEditor, Limits, limits_text
+from django_rtq.limits.limits import Limit, Limits, limits_text
 from django_rtq.scale.shard_options import share_of_queue
 
 COLUMNS = [
@@ -133,7 +132,7 @@ class Command(ActionCommand):
 
     def do_limit(self, options: Options) -> None:
         (queue,) = known_queues(self.readers, [options["queue"]])
-        setters = _limit_setters(self.readers.limits, queue, options)
+        setters = _limit_setters(self.noun, queue, options)
         values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
         try:
             if options["whole_queue"] and options.get("shard") is None:
@@ -152,13 +151,13 @@ class Command(ActionCommand):
             self._print_clients(queue, options)
 
     def do_pause(self, options: Options) -> None:
-        readers, named = self.readers, options["queue"]
-        queues = readers.queues.names() if named == "*" else known_queues(readers, [named])
+        place, named = self.noun, options["queue"]
+        queues = place.queues.names() if named == "*" else known_queues(place.readers, [named])
         changed: dict[str, list[str]] = {}
         sentences = []
         try:
             for queue, client in product(queues, options["clients"]):
-                is_changed = _switch(readers.limits, queue, client, options)
+                is_changed = _switch(place, queue, client, options)
                 changed.setdefault(client, []).extend([queue] if is_changed else [])
                 what = f"client {one_line(repr(client), 100)} in queue {queue}"
                 resume = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
@@ -185,7 +184,7 @@ class Command(ActionCommand):
     def do_erase(self, options: Options) -> None:
         erased: dict[str, int] = {}
         for name in options["clients"]:
-            client, who = Place(pinned_in(self.place)).clients[name], f"client {one_line(repr(name), 100)}"
+            client, who = self.noun.clients[name], f"client {one_line(repr(name), 100)}"
             try:
                 kept = self.readers.sweeps.count(erasure(name))
             except ValueError as error:
@@ -226,16 +225,16 @@ class Command(ActionCommand):
             self.stdout.write(f"Listed: {number_of}. Find others with --search, --sort or --limit.")
 
 
-def _limit_setters(limits: LimitEditor, queue: str, options: Options) -> dict[str, Callable[..., None]]:
+def _limit_setters(place: Place, queue: str, options: Options) -> dict[str, Callable[..., None]]:
     """Whose limits the options name -> what sets them. Raises CommandError."""
     clients = options["client"]
     if bool(clients) + options["each_client"] + options["whole_queue"] != 1:
         raise CommandError("Whose limit? Give --client NAME, --each-client or --whole-queue.", returncode=WRONG_USAGE)
     if options["each_client"]:
-        return {"each client": partial(limits.set_default, queue)}
+        return {"each client": place.queues[queue].limit_clients}
     if options["whole_queue"]:
-        return {"all clients": partial(limits.set_queue, queue)}
-    return {f"client {name!r}": partial(limits.set_client, queue, name) for name in clients}
+        return {"all clients": place.queues[queue].limit}
+    return {f"client {name!r}": partial(place.clients[name].limit, queue) for name in clients}
 
 
 def _shown(name: str, value: Any) -> str:
@@ -245,14 +244,15 @@ def _shown(name: str, value: Any) -> str:
     return str(LIMIT_KINDS[name].decode(LIMIT_KINDS[name].text(value).partition("=")[2]))
 
 
-def _switch(limits: LimitEditor, queue: str, client: str, options: Options) -> bool:
+def _switch(place: Place, queue: str, client: str, options: Options) -> bool:
     """Pause or resume a client. Returns whether that changed something, or with --dry-run, whether it would."""
     is_pause = bool(options["action"] == "pause")
     if options["dry_run"]:
-        known = limits.read(queue).clients.get(client)
+        known = place.queues[queue].limits().clients.get(client)
         is_paused = known is not None and known.pause is not None
         return is_paused != is_pause
-    return bool(limits.pause_client(queue, client, system_user()) if is_pause else limits.resume_client(queue, client))
+    noun = place.clients[client]
+    return bool(noun.pause(queue, by=system_user()) if is_pause else noun.resume(queue))
 
 
 def _rows(state: QueueState, clients: list[ClientInQueue]) -> list[list[object]]:

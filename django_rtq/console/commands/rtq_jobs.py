@@ -14,6 +14,7 @@ from django_rtq.console.commands.job_actions import JobAction
 from django_rtq.console.commands.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
 from django_rtq.console.commands.job_display import COLUMNS, job_dict, job_dict_in_full, job_lines, job_row
 from django_rtq.console.commands.job_selection import find_one, list_jobs
+from django_rtq.console.nouns import OneJob
 from django_rtq.console.output import as_json, count, number, table
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.members import Membership, membership_of
@@ -54,14 +55,15 @@ class Command(ConsoleCommand):
         except ValueError as error:
             text = f"{options['value']!r} is no JSON: {error}. Write text in quotes: '\"yes\"'."
             raise CommandError(text, returncode=WRONG_USAGE) from error
+        (job_id,) = options["ids"]
         try:
-            self.readers.send(options["id"], options["event"], value, queue=options["queue"])
+            OneJob(self.noun, job_id, options["queue"]).send(options["event"], value)
         except (JobError, PayloadError, ValueError) as error:
             raise CommandError(one_line(error)) from error
         if options["json"]:
-            self.stdout.write(as_json({"sent": options["id"]}))
+            self.stdout.write(as_json({"sent": job_id}))
         elif options["verbosity"] > 0:
-            self.stdout.write(f"Sent event {one_line(options['event'])} to job {one_line(options['id'])}.")
+            self.stdout.write(f"Sent event {one_line(options['event'])} to job {one_line(job_id)}.")
 
     def _list(self, options: dict[str, Any]) -> None:
         readers, limit = self.readers, options["limit"]

@@ -20,6 +20,7 @@ from django_rtq.console.reading.selection import WAITING
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.cancelling import NOT_CANCELLED, cancel_call, wake_supervisor_of
+from django_rtq.core.broker.one_job import check_id, names_to_ask
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.task_backends import queues_of_settings
@@ -27,7 +28,7 @@ from django_rtq.core.jobs import record as stored
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import JobDetails, read_found
 from django_rtq.core.jobs.job import JobState
-from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.exceptions import BrokerUnavailable, JobNotFound, WrongState
 from django_rtq.scale.placement import is_elsewhere
 from django_rtq.workflows import workflow_store
 
@@ -66,7 +67,7 @@ class Action:
     asks: bool = False  # for confirmation, also of selected jobs
     #: What the answers mean after a lost reply, so many seconds after the first call.
     lost: Callable[[Broker, str, Answers, float, How], Answers] = lambda broker, queue, answers, *_: answers
-    tell: Callable[[type, str, list[str], How], object] = lambda sender, queue, job_ids, how: None  # sends the signals
+    tell: Callable[[str, list[str], How], object] = lambda queue, job_ids, how: None  # sends the signals
     reasons: Mapping[str, str] = field(default_factory=dict)  # answer -> why nothing was done, after the id of the job
 
     @property
@@ -118,13 +119,13 @@ def check_target(target: str, places: Sequence[str]) -> None:
     raise ValueError(f'Queue {target} is not one of the settings. Name it in RTQ["QUEUES"].')
 
 
-def _teller(signal: Signal) -> Callable[[type, str, list[str], How], object]:
-    return lambda sender, queue, job_ids, how: signal.send_robust(sender, job_ids=job_ids, queue=queue)
+def _teller(signal: Signal) -> Callable[[str, list[str], How], object]:
+    return lambda queue, job_ids, how: signal.send_robust(Actions, job_ids=job_ids, queue=how.target or queue)
 
 
-def _tell_cancelled(sender: type, queue: str, job_ids: list[str], how: How) -> None:
+def _tell_cancelled(queue: str, job_ids: list[str], how: How) -> None:
     for job_id in job_ids:
-        signals.job_cancelled.send_robust(sender, job_id=job_id, queue=queue)
+        signals.job_cancelled.send_robust(Actions, job_id=job_id, queue=queue)
 
 
 def _requeued(broker: Broker, queue: str, answers: Answers, seconds: float, how: How) -> Answers:
@@ -168,9 +169,7 @@ ACTIONS: dict[Verb, Action] = {
         at_once=MAINTAIN_AT_ONCE,
         done="queued",
         lost=_requeued,
-        tell=lambda sender, queue, job_ids, how: signals.job_requeued.send_robust(
-            sender, job_ids=job_ids, queue=how.target or queue
-        ),
+        tell=_teller(signals.job_requeued),
     ),
     "run_now": Action(
         states=("scheduled", "retrying"),
@@ -236,13 +235,10 @@ VERBS: dict[str, Sequence[Verb]] = {
 
 
 class Actions:
-    """Acts on jobs of a queue by their ids. Any thread may use it. Raises BrokerError.
+    """Acts on jobs of a queue by their ids, and sends signals. Any thread may use it. Raises BrokerError."""
 
-    `sender`: of the signals.
-    """
-
-    def __init__(self, broker: Broker, sender: type) -> None:
-        self._broker, self._sender = broker, sender
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
 
     def act(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> Answers:
         """Do it with these jobs. Returns what became of each, and sends signals about those with which it was done."""
@@ -257,6 +253,19 @@ class Actions:
         answers = self.act(verb, queue, distinct(job_ids), how)
         return [job_id for job_id, answer in answers.items() if ACTIONS[verb].is_done(answer)]
 
+    def run_now(self, job_id: str, queue: str | None = None) -> None:
+        """See OneJob.run_now(). In any queue, if none is named."""
+        check_id(job_id)
+        has_finished = False
+        for name in self._broker.redis.run(names_to_ask(self._broker, queue)):
+            answer = self.act("run_now", name, [job_id])[job_id]
+            if answer == "queued":
+                return
+            if answer not in ("missing", "finished"):
+                raise WrongState(job_id, ACTIONS["run_now"].why_not(answer))
+            has_finished = has_finished or answer == "finished"  # or it was requeued in one of the others
+        raise WrongState(job_id, ACTIONS["run_now"].why_not("finished")) if has_finished else JobNotFound(job_id)
+
     def _send(self, action: Action, queue: str, job_ids: Sequence[str], how: How) -> Answers:
         """One round trip."""
         calls = action.calls(self._broker, queue, job_ids, how)
@@ -270,9 +279,14 @@ class Actions:
             )  # it need not wait for its next heartbeat
         done = [job_id for job_id in job_ids if answers[job_id] == action.done]
         if done:
-            action.tell(self._sender, queue, done, how)
+            action.tell(queue, done, how)
             workflow_store(self._broker).tell(how.target or queue, done)
         return answers
+
+
+def requeue(broker: Broker, queue: str, job_ids: Sequence[str]) -> list[str]:
+    """Queue dead letters again, for a workflow. Returns the ids of those that were dead."""
+    return Actions(broker).done("requeue", queue, job_ids)
 
 
 def distinct(job_ids: Sequence[str]) -> list[str]:

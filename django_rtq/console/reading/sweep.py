@@ -139,8 +139,8 @@ _Step = tuple[Result, bool]  # through a part of a queue, and whether it was the
 class Sweeper:
     """Counts and runs sweeps. Any thread may use it. Raises BrokerError."""
 
-    def __init__(self, broker: Broker, actions: Actions) -> None:
-        self._broker, self._actions = broker, actions
+    def __init__(self, broker: Broker) -> None:
+        self._broker, self._actions = broker, Actions(broker)
         self._redis, self._keys = broker.redis, broker.keys
 
     # -- count

@@ -11,7 +11,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from django_rtq.console.merging import joined, merge, merge_by
+from django_rtq.console.merging import merge, merge_by
 from django_rtq.console.reading.clients.clients import ClientReader
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
@@ -26,9 +26,8 @@ from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.queues import QueueReader
 from django_rtq.console.reading.readers import MOST_CLIENTS, QueuePage, Readers, readers_of
 from django_rtq.console.reading.shared_overview import SharedOverview
-from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
+from django_rtq.console.reading.sweep import Sweeper
 from django_rtq.console.reading.task_details import TaskReader
-from django_rtq.console.reading.task_pauses import TaskPauses
 from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards
 from django_rtq.console.shards.merged_page import merged_page, read_places
 from django_rtq.console.shards.merging import (
@@ -49,9 +48,8 @@ from django_rtq.core.broker.task_backends import (
 )
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.databases.clocks import utc_now
-from django_rtq.exceptions import BrokerError, RTQError, TooManyPausedTasks
+from django_rtq.exceptions import BrokerError, RTQError
 from django_rtq.limits.limits import LimitEditor, QueueLimits
-from django_rtq.scale.shard_options import share_of_queue
 
 T = TypeVar("T")
 Page = Callable[[Readers, str], JobPage]  # the page of a shard behind a cursor
@@ -66,10 +64,6 @@ def _each(path: str, merge: Callable[[list[Any]], Any] | None = None, *, by_shar
         return by_shard(answers) if merge is None else merge(list(answers.values()))
 
     return ask
-
-
-def _nothing(answers: list[None]) -> None:
-    pass
 
 
 class AllShards(Readers):
@@ -92,9 +86,8 @@ class AllShards(Readers):
         self.dead_letters = _DeadLetters(self)
         self.limits = _Limits(self)
         self.clients = _Clients(self)
-        self.sweeps = _Sweeper(self, self.actions)
+        self.sweeps = _Sweeper(self)
         self.tasks = _Tasks(self)
-        self.task_pauses = _TaskPauses(self)
         self.memory = _Memory(self)
 
     # -- the mechanism
@@ -156,7 +149,7 @@ class AllShards(Readers):
     # -- look
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
-        number = _shard_with(job_id)
+        number = shard_of(place_of_job("", job_id)) or 0
         return self.ask(lambda readers, _: readers.find(job_id, queue), [number])[number]
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
@@ -195,40 +188,12 @@ class AllShards(Readers):
     def in_each_shard(self, do: Callable[[Readers], T]) -> list[T]:
         return list(self.act(lambda readers, _: do(readers)).values())
 
-    quiet_worker = _each("quiet_worker", _nothing)
-    wake_worker = _each("wake_worker", _nothing)
-    stop_worker = _each("stop_worker", _nothing)
-
-    def reclaim_worker(self, worker: str, queues: Iterable[str] | None = None) -> list[str]:
-        by_shard = self.act(lambda readers, _: readers.reclaim_worker(worker, queues))
-        return joined(by_shard.values())
-
-    pause = _each("pause", any)
-    resume = _each("resume", any)
-
-    def forget(self, queue: str, *, discard_outcomes: bool = False, is_dry_run: bool = False) -> str:
-        """Only if no shard has a reason to keep it."""
-
-        def answers(*, is_dry_run: bool) -> set[str]:
-            options = {"discard_outcomes": discard_outcomes, "is_dry_run": is_dry_run}
-            return set(self.every(lambda readers: readers.forget(queue, **options)))
-
-        found = answers(is_dry_run=True)
-        if not is_dry_run and found <= {"forgotten", "missing"}:
-            found = answers(is_dry_run=False)
-        reasons = sorted(found - {"forgotten", "missing"})
-        return reasons[0] if reasons else "forgotten" if "forgotten" in found else "missing"
-
-
-def _shard_with(job_id: str) -> int:
-    return shard_of(place_of_job("", job_id)) or 0
-
 
 class _Merged:
-    """A part of the readers of all shards, with what that of one shard is made of beside its broker."""
+    """A reader of all shards."""
 
-    def __init__(self, shards: AllShards, *parts: Any) -> None:
-        super().__init__(shards._broker, *parts)  # type: ignore[call-arg]
+    def __init__(self, shards: AllShards) -> None:
+        super().__init__(shards.broker)  # type: ignore[call-arg]
         self._shards = shards
 
 
@@ -265,7 +230,7 @@ class _Search(JobWalk):
     """The same lists of all shards."""
 
     def __init__(self, shards: AllShards, lists: Sequence[List], filter: JobFilter, **options: Any) -> None:
-        super().__init__(shards._broker, lists, filter, **options)
+        super().__init__(shards.broker, lists, filter, **options)
         self._shards, self._options = shards, options
         self._rank = {list_: number for number, list_ in enumerate(lists)}
 
@@ -302,16 +267,6 @@ class _Limits(_Merged, LimitEditor):
         every = self._shards.every(lambda readers: readers.limits.read(queue))
         return replace(every[0], queue=merged_limits([limits.queue for limits in every]), clients={})
 
-    def set_queue(self, queue: str, **limits: Any) -> None:
-        """Each shard gets a part, as of the limits in the settings."""
-        parts = {number: share_of_queue(queue, limits, shard_place(number)) for number in shard_numbers()}
-        self._shards.ask(lambda readers, number: readers.limits.set_queue(queue, **parts[number]))
-
-    set_default = _each("limits.set_default", _nothing)
-    set_client = _each("limits.set_client", _nothing)
-    pause_client = _each("limits.pause_client", any)
-    resume_client = _each("limits.resume_client", any)
-
 
 class _Clients(_Merged, ClientReader):
     get = _each("clients.get", by_shard=merged_in_queues)
@@ -319,9 +274,6 @@ class _Clients(_Merged, ClientReader):
 
 
 class _Sweeper(_Merged, Sweeper):
-    def run(self, sweep: Sweep, **options: Any) -> Result:
-        return merge(self._shards.act(lambda each, _: each.sweeps.run(sweep, **options)).values())
-
     count = _each("sweeps.count", merge)  # the moment of the snapshot is the latest of all shards
 
 
@@ -339,24 +291,3 @@ class _Tasks(_Merged, TaskReader):
 
 class _Memory(_Merged, MemoryReader):
     read = _each("memory.read", lambda lists: sorted(merge_by("name", chain(*lists)), key=lambda row: -row.total))
-
-
-class _TaskPauses(_Merged, TaskPauses):
-    def pause_task(self, name: str, queue: str | None = None, *, by: str = "") -> list[str]:
-        full: list[TooManyPausedTasks] = []
-
-        def pause(readers: Readers) -> list[str]:
-            try:
-                return readers.task_pauses.pause_task(name, queue, by=by)
-            except TooManyPausedTasks as error:
-                full.append(error)
-                return error.paused
-
-        paused = sorted({*chain(*self._shards.every(pause))})
-        if full:
-            raise TooManyPausedTasks(full[0].queue, paused)
-        return paused
-
-    def resume_task(self, name: str, queue: str | None = None) -> list[str]:
-        answers = self._shards.act(lambda readers, _: readers.task_pauses.resume_task(name, queue))
-        return sorted({*chain(*answers.values())})

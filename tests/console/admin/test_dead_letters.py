@@ -94,7 +94,7 @@ def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator,
 
 def test_who_comes_second_is_told_so(broker, operator, readers):
     a, b = die(broker, "a", "b")
-    readers.requeue(QUEUE, [a])
+    readers.actions.done("requeue", QUEUE, [a])
     operator.post(f"{BULK}requeue/", {"queue": QUEUE, "id": [a, b]})
     words = said(operator)
     assert "1 dead letter was requeued." in words

@@ -181,7 +181,7 @@ def test_a_job_that_has_committed_is_not_requeued_with_other_arguments(broker, o
 
 
 def test_who_edits_what_somebody_requeued_meanwhile_is_told(jobs, operator, readers):
-    readers.requeue(QUEUE, [jobs.dead.id])
+    readers.actions.done("requeue", QUEUE, [jobs.dead.id])
     edit(operator, jobs.dead, ["florist", 9])
     assert "is now queued" in said(operator)
     assert readers.find(jobs.dead.id).args == ["bakery", 1]
@@ -266,7 +266,7 @@ def reason(client, job):
     return found and found[1]
 
 
-def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, readers, round_trips):
+def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, rtq, round_trips):
     first, behind, later = (seed(broker, client="x") for seed in (queued_job, queued_job, scheduled_job))
     broker.sign_on([QUEUE], "w1")
     round_trips.clear()
@@ -276,7 +276,7 @@ def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, readers, ro
     assert reason(viewer, behind).startswith("Ahead of it: up to 1 job of its client.")
     assert reason(viewer, later).startswith("It is due in ")
 
-    readers.pause(QUEUE)
+    rtq.queues[QUEUE].pause()
     assert reason(viewer, behind).startswith("The queue was paused ")
 
 

@@ -68,11 +68,11 @@ def test_pages_need_the_permission_to_look_and_what_they_say(name, jobs, viewer)
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, person, seen, broker, readers):
+def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, person, seen, broker, readers, rtq):
     client = person(permissions.VIEW, PAGES[name].permission)
     let_lapse(broker, "w1")
     if name == "queue_resume":
-        readers.pause(QUEUE)
+        rtq.queues[QUEUE].pause()
     if name == "registeredtask_resume":
         readers.task_pauses.pause_task(MAIL, QUEUE)
     if name == "client_resume":

@@ -10,6 +10,7 @@ from django.test import override_settings
 
 from django_rtq.console.admin.display import jobs as job_table
 from django_rtq.console.admin.display.charts.history import SPANS, history_charts
+from django_rtq.console.nouns import Queue
 from django_rtq.console.reading import shared_overview
 from django_rtq.console.subjects.queues import QUEUES
 from django_rtq.core.broker.brokers import get_broker
@@ -63,7 +64,7 @@ def test_without_a_version_of_the_project_no_deploys_are_read(broker, jobs, view
     assert "rtq-mark" not in text(viewer.get(OVERVIEW))
 
 
-def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, readers, monkeypatch):
+def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, monkeypatch):
     assert "rtq-count" in text(operator.get(OVERVIEW))
     shown = dict(re.findall(r'data-rtq-live="count-(\w+)">([^<]*)<', text(operator.get("/admin/django_rtq/worker/"))))
     assert shown == {"job": "1", "deadletter": "1", "worker": "1"}
@@ -73,11 +74,11 @@ def test_the_navigation_has_the_numbers_of_the_last_overview(jobs, operator, rea
     assert 'data-rtq-live="count-deadletter"></span>' in text(operator.get("/admin/django_rtq/worker/"))
 
 
-def test_queues_with_trouble_are_first_unless_another_order_is_wanted(broker, viewer, readers):
+def test_queues_with_trouble_are_first_unless_another_order_is_wanted(broker, viewer, rtq):
     for name in ("a", "b", "c"):
         queued_job(broker, queue=name)
     broker.sign_on(["a", "b", "c"], "w1")
-    readers.pause("c")
+    rtq.queues["c"].pause()
 
     def names(query):
         return re.findall(r'<th scope="row"><a href="(\w)/">', text(viewer.get(f"{OVERVIEW}{query}")))
@@ -189,7 +190,7 @@ def test_purging_asks_for_the_name(typed, left, jobs, operator, readers):
 def unused(broker, readers):
     """A queue that is in the lists and holds nothing."""
     queued_job(broker, "a")
-    readers.purge(QUEUE)
+    readers.sweeps.purge_some(QUEUE, None)
 
 
 @pytest.mark.parametrize(("typed", "left"), [(QUEUE, []), ("", [QUEUE]), ("Default", [QUEUE])])
@@ -210,8 +211,8 @@ def test_a_queue_that_is_in_use_is_not_forgotten(jobs, operator, readers):
 
 
 @pytest.mark.parametrize("answer", ["paused", "limits", "workers", "recent", "outcomes"])
-def test_the_page_says_why_a_queue_is_not_forgotten(answer, unused, operator, readers, monkeypatch):
-    monkeypatch.setattr(type(readers), "forget", lambda *args, **options: answer)
+def test_the_page_says_why_a_queue_is_not_forgotten(answer, unused, operator, monkeypatch):
+    monkeypatch.setattr(Queue, "forget", lambda *args, **options: answer)
     operator.post(f"{PAGE}forget/", {"name": QUEUE})
     assert f"Queue {QUEUE} stays: " in said(operator)
 

@@ -96,9 +96,9 @@ def test_a_job_does_what_a_request_has_no_time_for(broker, operator, readers, mo
     assert {readers.find(job.id).queue for job in jobs} == {TARGET}
 
 
-def test_a_paused_queue_is_told_before_and_after(broker, operator, readers):
+def test_a_paused_queue_is_told_before_and_after(broker, operator, rtq):
     broker.register_queues([TARGET])
-    readers.pause(TARGET)
+    rtq.queues[TARGET].pause()
     job = dead_job(broker)
     assert options_in(text(operator.get(page_of(job, "requeue/"))))[TARGET] == "reports (paused, no worker serves it)"
 

@@ -159,7 +159,7 @@ def test_a_page_that_was_opened_while_redis_was_away_comes_back_by_itself(
 def test_the_page_of_a_job_that_somebody_else_discards_says_that_it_is_gone(broker, dead_letters, page, console_errors):
     page.goto(f"/admin/django_rtq/job/{dead_letters[0].id}/?queue={QUEUE}")
     assert page.get_by_role("button", name="Requeue").is_visible()
-    Readers(broker).discard(QUEUE, [dead_letters[0].id])
+    Readers(broker).actions.done("discard", QUEUE, [dead_letters[0].id])
     shows(status(page), "This no longer exists.")
     shows(page.locator(".rtq"), "was not found")
     assert page.locator(".rtq form:not([role=search])").count() == 0
@@ -189,8 +189,8 @@ def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, 
     assert page.locator(".rtq-id a").count() == 12
 
 
-def test_what_is_wrong_is_ended_from_the_overview_in_three_clicks(broker, readers, dead_letters, page):
-    readers.pause(QUEUE)
+def test_what_is_wrong_is_ended_from_the_overview_in_three_clicks(broker, rtq, dead_letters, page):
+    rtq.queues[QUEUE].pause()
     page.goto(OVERVIEW)
     banner = page.locator(".rtq-health")
     shows(banner, "12 jobs died in the last hour")

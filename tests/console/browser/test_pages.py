@@ -171,9 +171,9 @@ def acted_on(jobs, page):
     return jobs
 
 
-def test_all_components_can_be_read(broker, readers, acted_on, page):
+def test_all_components_can_be_read(broker, rtq, acted_on, page):
     """On one page, in each colour scheme. Before that, pages after actions fit and are accessible."""
-    readers.pause(QUEUE)
+    rtq.queues[QUEUE].pause()
     for name in ("queue_change", "registeredtask_change", "client_change"):
         visit(page, name, acted_on)
         assert violations(page) == []

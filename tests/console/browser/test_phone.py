@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.reading.readers import Readers
+from django_rtq import rtq
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.test_pages import overflow, overflow_of_tables, violations
 from tests.support.commands import dead_letter, failure
@@ -21,7 +21,7 @@ def phone(broker, page):
         )
     dead_letter(broker, queue="pictures", task="shop.pictures.tasks.resize_picture")
     queued_job(broker, queue="exports_of_the_whole_catalogue_for_all_partners")
-    Readers(broker).pause("pictures")
+    rtq.queues["pictures"].pause()
     page.set_viewport_size({"width": 390, "height": 844})
     return page
 

@@ -1,7 +1,7 @@
 """What operators want to know and do, told in their words. Each takes three clicks from the overview at most."""
 
+from django_rtq import rtq
 from django_rtq.console.log_lines import write_line
-from django_rtq.console.reading.readers import Readers
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.conftest import body
 from tests.console.browser.test_pages import violations
@@ -12,7 +12,7 @@ OVERVIEW = "/admin/django_rtq/queue/"
 
 def test_why_is_job_123_not_running(broker, page):
     job = queued_job(broker, "123", body=body("123"))
-    Readers(broker).pause(QUEUE)
+    rtq.queues[QUEUE].pause()
     page.goto(OVERVIEW)
 
     page.get_by_role("searchbox", name="Search jobs").fill(job.id)

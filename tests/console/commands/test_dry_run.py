@@ -26,12 +26,12 @@ def _schedules(monkeypatch):
 
 
 @pytest.fixture
-def used(broker, readers, transactional_db):
+def used(broker, readers, rtq, transactional_db):
     """Queues, of which one is empty, one paused and one serves a worker; a paused client, a paused task, a row."""
     broker.register_queues(["empty", "paused"])
     broker.enqueue("default", [new_job(client="acme") for _ in range(3)])
     finished_job(broker, queue="served")
-    readers.pause("paused")
+    rtq.queues["paused"].pause()
     readers.limits.pause_client("default", "beta", "eve")
     readers.task_pauses.pause_task(TASK, "paused")
     broker.sign_on(["served"], "web1-11")

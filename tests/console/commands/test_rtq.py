@@ -126,10 +126,10 @@ def test_the_tables_are_aligned(busy):
     assert lines[6] == "1 worker on 1 host: 1 of 4 slots busy."
 
 
-def test_what_a_job_says_of_itself_is_shown_and_that_it_is_to_stop(busy, broker, readers):
+def test_what_a_job_says_of_itself_is_shown_and_that_it_is_to_stop(busy, broker, readers, access):
     (worker,) = readers.workers()
     broker.report_progress(worker.name, [("default", busy.id, '{"done":3,"total":10,"text":"pages"}')])
-    readers.cancel(busy.id)
+    access.cancel(busy.id)
 
     assert run("rtq").out.splitlines()[4].endswith(", 3/10 pages, asked to stop")
     (running,) = run("rtq", "--json").json["workers"][0]["running"]

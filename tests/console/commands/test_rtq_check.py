@@ -49,10 +49,10 @@ def test_critical_incidents_are_2(redis, broker):
     assert f"--queues {QUEUE}" in out
 
 
-def test_warnings_are_1_and_say_since_when(broker, readers):
+def test_warnings_are_1_and_say_since_when(broker, rtq):
     broker.sign_on([QUEUE], "w1")
     broker.redis.execute_one(("SADD", broker.keys.queues, QUEUE))
-    readers.pause(QUEUE)
+    rtq.queues[QUEUE].pause()
 
     code, out = check()
 
@@ -60,10 +60,10 @@ def test_warnings_are_1_and_say_since_when(broker, readers):
     assert "warning queue_paused: Queue default is paused. [since " in out
 
 
-def test_json_has_all_that_is_known(broker, readers):
+def test_json_has_all_that_is_known(broker, rtq):
     broker.sign_on([QUEUE], "w1")
     broker.redis.execute_one(("SADD", broker.keys.queues, QUEUE))
-    readers.pause(QUEUE)
+    rtq.queues[QUEUE].pause()
 
     code, out = check("--json")
 

@@ -28,8 +28,8 @@ def test_letters_are_requeued_in_another_queue(broker, readers):
     assert [(readers.find(job_id).queue, readers.find(job_id).state) for job_id in jobs] == [("bulk", "queued")] * 3
 
 
-def test_that_the_other_queue_is_paused_is_told(broker, readers):
-    readers.pause("bulk")
+def test_that_the_other_queue_is_paused_is_told(broker, rtq):
+    rtq.queues["bulk"].pause()
 
     assert "Queue bulk is paused" in run("rtq_jobs", "requeue", dead_job(broker).id, "--to", "bulk").err
 

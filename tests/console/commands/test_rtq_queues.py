@@ -29,10 +29,10 @@ def _declared(monkeypatch):
         monkeypatch.setattr(f"django_rtq.console.{user}.declared_queues", lambda place: ["calls", "default"])
 
 
-def test_declared_and_used_queues_are_listed(broker, readers):
+def test_declared_and_used_queues_are_listed(broker, rtq):
     claimed_job(broker)
     queued_job(broker, queue="typo")
-    readers.pause("typo", by="eve")
+    rtq.queues["typo"].pause(by="eve")
 
     heading, *rows = run("rtq_queues", "list", "--no-color").out.splitlines()
 
@@ -75,18 +75,18 @@ def test_an_empty_queue_is_forgotten(broker, readers):
 @pytest.mark.parametrize(
     ("seed", "why"),
     [
-        (lambda broker, readers: queued_job(broker, queue="typo"), "it has jobs or dead letters."),
-        (lambda broker, readers: dead_job(broker, queue="typo"), "it has jobs or dead letters."),
+        (lambda broker, rtq: queued_job(broker, queue="typo"), "it has jobs or dead letters."),
+        (lambda broker, rtq: dead_job(broker, queue="typo"), "it has jobs or dead letters."),
         (
-            lambda broker, readers: broker.sign_on(["typo"], "w1"),
+            lambda broker, rtq: broker.sign_on(["typo"], "w1"),
             "a worker serves it.",
         ),
-        (lambda broker, readers: readers.pause("typo"), "it is paused. Resume it first."),
+        (lambda broker, rtq: rtq.queues["typo"].pause(), "it is paused. Resume it first."),
     ],
 )
-def test_a_queue_in_use_stays_and_the_others_go(broker, readers, seed, why):
+def test_a_queue_in_use_stays_and_the_others_go(broker, readers, rtq, seed, why):
     broker.register_queues(["typo", "other"])
-    seed(broker, readers)
+    seed(broker, rtq)
 
     ran = run("rtq_queues", "forget", "typo", "other")
 
@@ -112,9 +112,9 @@ def test_outcomes_are_deleted_only_when_that_is_said(broker, redis):
 
 
 @pytest.mark.parametrize("action", [["pause"], ["resume"], ["forget"], ["purge", "--no-input"]], ids=" ".join)
-def test_an_unknown_queue_is_told_and_nothing_is_changed(broker, readers, action):
+def test_an_unknown_queue_is_told_and_nothing_is_changed(broker, readers, rtq, action):
     broker.register_queues(["high"])
-    readers.pause("high")
+    rtq.queues["high"].pause()
     others = [] if action[0] == "purge" else ["high"]
 
     ran = run("rtq_queues", *action, *others, "hihg")

@@ -12,6 +12,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client, override_settings
 
+from django_rtq import rtq
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.monitoring import health
@@ -117,7 +118,7 @@ def jobs_wait_long(project):
 
 def a_queue_is_paused(project):
     project.wait("south", 900)
-    project.readers.pause(QUEUE)
+    rtq.queues[QUEUE].pause()
 
 
 def a_task_is_paused(project):

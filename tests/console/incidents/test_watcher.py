@@ -68,7 +68,7 @@ def test_with_receivers_each_scheduler_looks(broker, scheduler, count):
         assert sum(isinstance(loop, IncidentWatcher) for loop in supervisor._loops) == count
 
 
-def test_several_schedulers_send_each_signal_once(broker, readers, queue, told, later):
+def test_several_schedulers_send_each_signal_once(broker, rtq, queue, told, later):
     schedulers = [IncidentWatcher(broker) for _ in range(3)]
 
     def look():
@@ -76,7 +76,7 @@ def test_several_schedulers_send_each_signal_once(broker, readers, queue, told, 
             scheduler.tick()
 
     broker.sign_on([queue], "w1")
-    readers.pause(queue)
+    rtq.queues[queue].pause()
     look()
     assert told == []  # it may be over at once
     later()
@@ -87,7 +87,7 @@ def test_several_schedulers_send_each_signal_once(broker, readers, queue, told, 
     look()
     assert len(told) == 1
 
-    readers.resume(queue)
+    rtq.queues[queue].resume()
     later()
     look()
     assert [(what, incident.kind) for what, incident in told[1:]] == [("closed", "queue_paused")]
@@ -102,13 +102,13 @@ def test_a_scheduler_waits_until_it_is_time_to_look(broker, queue, told, round_t
     assert len(round_trips) == 1
 
 
-def test_a_receiver_that_fails_does_not_stop_others(broker, readers, queue, told, later):
+def test_a_receiver_that_fails_does_not_stop_others(broker, rtq, queue, told, later):
     def fails(**kwargs):
         raise ValueError("no mail")
 
     signals.incident_opened.connect(fails)
     signals.incident_opened.receivers.reverse()
-    readers.pause(queue)
+    rtq.queues[queue].pause()
     broker.sign_on([queue], "w1")
     for _ in range(2):
         IncidentWatcher(broker).tick()

@@ -122,7 +122,7 @@ def test_lines_of_a_dead_letter_that_was_requeued_go_with_its_success(redis, bro
     session.add(run, Buried(ValueError("x")))
     session.settle()
     monkeypatch.setattr("django_rtq.console.job_logs._ENQUEUED_MS", -1)  # nobody waits a second here
-    readers_of().requeue(QUEUE, [run.id])
+    readers_of().actions.done("requeue", QUEUE, [run.id])
     (again,) = claim(session)
     session.add(again, DONE)
     session.settle()

@@ -58,7 +58,7 @@ def test_what_it_logged_before_its_process_was_killed_is_kept(rtq_worker, journa
 
     assert texts(readers, job) == ["a is about to die"]
     assert redis.ttl(f"{{rtq:default}}:log:{job.id}") > 80 * 86_400  # as long as the dead letter
-    readers.discard("default", [job.id])
+    readers.actions.done("discard", "default", [job.id])
     assert not redis.exists(f"{{rtq:default}}:log:{job.id}")
 
 

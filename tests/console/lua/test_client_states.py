@@ -51,7 +51,7 @@ def test_a_client_at_its_limit_is_told(broker, readers):
     assert (found.running, found.queued, found.is_blocked, found.holds) == (1, 1, True, Holds(at_limit=1))
 
 
-def test_its_rate_and_the_queue_say_when_it_may_start_a_job(broker, readers):
+def test_its_rate_and_the_queue_say_when_it_may_start_a_job(broker, readers, rtq):
     readers.limits.set_client(QUEUE, "x", rate="1/h")
     claimed_job(broker, client="x")
     queued_job(broker, client="x")
@@ -60,7 +60,7 @@ def test_its_rate_and_the_queue_say_when_it_may_start_a_job(broker, readers):
 
     assert 3500 < found.holds.starts_in_seconds <= 3600
     assert found.reason == "next start in 60 min"
-    readers.pause(QUEUE)
+    rtq.queues[QUEUE].pause()
     readers.limits.pause_client(QUEUE, "x", "eve")
     (found,) = readers.clients.get("x", [QUEUE])
     assert re.fullmatch(r"paused by eve, [^;]+ ago; the queue: paused [^;]+ ago", found.reason)

@@ -46,7 +46,7 @@ def test_more_and_fewer_than_the_last_time_are_all_found(small_steps, redis, bro
     assert groups(readers) == []
     jobs = [bury(broker, "ship") for _ in range(7)]
     assert groups(readers) == [("ship", "builtins.ValueError", 7)]
-    readers.discard(QUEUE, [job.id for job in jobs[:5]])
+    readers.actions.done("discard", QUEUE, [job.id for job in jobs[:5]])
     assert groups(readers) == [("ship", "builtins.ValueError", 2)]
 
 
@@ -102,12 +102,12 @@ def test_after_one_has_left_all_are_read(redis, broker, readers, reads, place):
     jobs = [bury(broker, f"ship_{number}") for number in range(3)]
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: 1000 + number for number, job in enumerate(jobs)})
     groups(readers)
-    readers.discard(QUEUE, [jobs[place].id])
+    readers.actions.done("discard", QUEUE, [jobs[place].id])
 
     left = [(f"ship_{n}", "builtins.ValueError", 1) for n in range(3) if n != place]
     assert groups(readers) == left
     redis.zadd(broker.keys.of(QUEUE).dead, {bury(broker, "mail").id: 10**14})
-    readers.discard(QUEUE, [jobs[(place + 1) % 3].id])  # one has come, and one has left
+    readers.actions.done("discard", QUEUE, [jobs[(place + 1) % 3].id])  # one has come, and one has left
     assert len(groups(readers)) == 2
 
 

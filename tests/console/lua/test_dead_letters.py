@@ -1,5 +1,6 @@
 """Dead letters by task and error, counted and swept up."""
 
+from django_rtq.console.reading.actions import How
 from django_rtq.core.jobs import serializer
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, settle
@@ -46,7 +47,7 @@ def test_what_cannot_be_read_is_a_group_too(redis, broker, readers):
 
 def test_the_newest_of_several_failures_counts(redis, broker, readers):
     job = bury(broker, "ship", "a.First")
-    readers.requeue(QUEUE, [job.id])
+    readers.actions.done("requeue", QUEUE, [job.id])
     claim(broker)
     line = serializer.dumps({"error_class": "b.Second", "error": "x" * 5000})
     settle(broker, "bury", job, worker="w2", error=line)
@@ -78,5 +79,7 @@ def test_who_was_requeued_and_dies_anew_is_not_swept_twice(redis, broker, reader
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: until_ms + 1})
 
     assert sweep(readers, until_ms=until_ms)[0] == []
-    assert readers.requeue(QUEUE, [job.id], latest_ms=until_ms) == []  # even when it was looked up before
-    assert readers.discard(QUEUE, [job.id], latest_ms=until_ms) == []
+    assert (
+        readers.actions.done("requeue", QUEUE, [job.id], How(latest_ms=until_ms)) == []
+    )  # even when it was looked up before
+    assert readers.actions.done("discard", QUEUE, [job.id], How(latest_ms=until_ms)) == []

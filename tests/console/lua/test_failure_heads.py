@@ -35,7 +35,7 @@ def test_messages_of_many_groups_are_read_some_at_a_time(redis, broker, readers,
 def test_a_dead_letter_that_has_left_has_no_message(redis, broker, readers):
     job = bury(broker, "ship")
     groups = all_groups(readers)
-    readers.discard(QUEUE, [job.id])
+    readers.actions.done("discard", QUEUE, [job.id])
 
     ((_, group),) = readers.dead_letters.with_messages(groups)
 

@@ -15,9 +15,9 @@ from tests.support.snapshots import live_jobs, snapshot
 
 def purge_all(readers):
     """Call until nothing is left; answers how many were thrown away."""
-    counts = [readers.purge(QUEUE)]
+    counts = [readers.sweeps.purge_some(QUEUE, None)]
     while counts[-1]:
-        counts.append(readers.purge(QUEUE))
+        counts.append(readers.sweeps.purge_some(QUEUE, None))
     return sum(counts)
 
 
@@ -51,7 +51,7 @@ def test_a_blocked_client_is_purged(redis, broker, readers):
     queued_job(broker, client="x", priority=5)
     claim_all(broker)
 
-    assert [readers.purge(QUEUE, "x"), readers.purge(QUEUE, "x")] == [1, 0]
+    assert [readers.sweeps.purge_some(QUEUE, "x"), readers.sweeps.purge_some(QUEUE, "x")] == [1, 0]
     assert not live_jobs(redis)
 
 
@@ -59,5 +59,5 @@ def test_the_client_without_a_name_is_purged_alone(broker, readers):
     queued_job(broker)
     queued_job(broker, client="x")
 
-    assert [readers.purge(QUEUE, ""), readers.purge(QUEUE, "")] == [1, 0]
-    assert readers.purge(QUEUE, "x") == 1
+    assert [readers.sweeps.purge_some(QUEUE, ""), readers.sweeps.purge_some(QUEUE, "")] == [1, 0]
+    assert readers.sweeps.purge_some(QUEUE, "x") == 1

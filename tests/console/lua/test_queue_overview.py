@@ -134,9 +134,9 @@ def test_jobs_of_a_client_at_its_limit_do_not_count_for_the_oldest(broker, reade
 
 @pytest.mark.parametrize("cancelled", [0, 1])
 @pytest.mark.parametrize("paused", [49, 60, 600])
-def test_very_many_clients_that_may_not_start_hide_nobody(redis, broker, readers, waits, paused, cancelled):
+def test_very_many_clients_that_may_not_start_hide_nobody(redis, broker, readers, access, waits, paused, cancelled):
     for number in range(cancelled):
-        readers.cancel(queued_job(broker, client=f"cancelled{number}").id)
+        access.cancel(queued_job(broker, client=f"cancelled{number}").id)
     for number in range(paused):
         waits(f"p{number}", 900)
     broker.limits.change(QUEUE, {f"run:paused:p{number}": f"{number + 1} ada" for number in range(paused)})

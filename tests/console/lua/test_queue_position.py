@@ -60,9 +60,9 @@ def test_workers_count_while_their_lease_lasts(broker, readers):
     assert standing(readers, job).workers == 1
 
 
-def test_a_pause_is_told_with_its_moment(broker, readers):
+def test_a_pause_is_told_with_its_moment(broker, readers, rtq):
     job = queued_job(broker)
-    readers.pause(QUEUE, by="eve")
+    rtq.queues[QUEUE].pause(by="eve")
 
     found = standing(readers, job)
 

@@ -126,10 +126,10 @@ def test_when_the_last_one_seen_is_gone_all_before_it_are_too(redis, broker, rea
     assert page(readers, cursor) == (["x4"], "")
 
 
-def test_what_was_cancelled_is_not_shown(redis, broker, readers):
+def test_what_was_cancelled_is_not_shown(redis, broker, readers, access):
     ghost = queued_job(broker, "a")
     queued_job(broker, "b")
-    readers.cancel(ghost.id)
+    access.cancel(ghost.id)
 
     assert page(readers) == (["b"], "")
 

@@ -18,7 +18,7 @@ def test_it_goes_to_the_end_of_its_lane_with_all_its_attempts(redis, broker, rea
     queued_job(broker, "first", client="x", priority=5)
     before = snapshot(redis, times=False)
 
-    assert readers.requeue(QUEUE, [job.id]) == [job.id]
+    assert readers.actions.done("requeue", QUEUE, [job.id]) == [job.id]
 
     assert changes(before, snapshot(redis, times=False)) == {
         "dead": GONE,
@@ -35,7 +35,7 @@ def test_a_record_without_a_header_stays_as_it_is(redis, broker, readers, record
     job = dead_job(broker)
     redis.hset(broker.keys.of(QUEUE).jobs, job.id, record)
 
-    assert readers.requeue(QUEUE, [job.id]) == [job.id]
+    assert readers.actions.done("requeue", QUEUE, [job.id]) == [job.id]
 
     assert live_jobs(redis) == {job.id: record}
     assert claim_all(broker) == [job.id]
@@ -46,8 +46,8 @@ def test_it_is_said_when_there_is_something_to_say(broker, readers):
     job_requeued.connect(lambda **said: heard.append((said["job_ids"], said["queue"])), weak=False, dispatch_uid="test")
     job = dead_job(broker)
     try:
-        readers.requeue(QUEUE, [job.id])
-        readers.requeue(QUEUE, [job.id])
+        readers.actions.done("requeue", QUEUE, [job.id])
+        readers.actions.done("requeue", QUEUE, [job.id])
     finally:
         job_requeued.disconnect(dispatch_uid="test")
 

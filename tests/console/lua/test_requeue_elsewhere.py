@@ -3,6 +3,8 @@
 import pytest
 from django.test import override_settings
 
+from django_rtq import rtq
+from django_rtq.console.reading.actions import How
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import JobState
 from django_rtq.signals import job_requeued
@@ -29,7 +31,7 @@ def test_a_full_queue_takes_it(broker, readers):
     queued_job(broker, queue=TARGET)
     job = dead_job(broker)
 
-    readers.requeue(QUEUE, [job.id], to=TARGET)
+    rtq.job(job.id).requeue(to=TARGET)
 
     assert readers.queues.get(TARGET).queued == 2
 
@@ -37,7 +39,7 @@ def test_a_full_queue_takes_it(broker, readers):
 def test_its_own_queue_is_no_other(redis, broker, readers):
     job = dead_job(broker)
 
-    assert readers.requeue(QUEUE, [job.id], to=QUEUE) == [job.id]
+    assert rtq.job(job.id).requeue(to=QUEUE)
 
     assert snapshot(redis)["lane:0:"] == [job.id]
 
@@ -47,7 +49,7 @@ def test_a_queue_that_settings_do_not_name_is_refused_in_words(redis, broker, re
     before = snapshot(redis)
 
     with pytest.raises(ValueError, match=r'Queue bulkk is not one of the settings\. Name it in RTQ\["QUEUES"\]'):
-        readers.requeue(QUEUE, [job.id], to="bulkk")
+        rtq.job(job.id).requeue(to="bulkk")
 
     assert snapshot(redis) == before
 
@@ -56,21 +58,21 @@ def test_the_signal_names_the_queue_where_they_are(broker, readers):
     heard, job = [], dead_job(broker)
     job_requeued.connect(lambda **said: heard.append((said["job_ids"], said["queue"])), weak=False, dispatch_uid="test")
     try:
-        readers.requeue(QUEUE, [job.id, "unknown"], to=TARGET)
+        readers.actions.done("requeue", QUEUE, [job.id, "unknown"], How(target=TARGET))
     finally:
         job_requeued.disconnect(dispatch_uid="test")
 
     assert heard == [([job.id], TARGET)]
 
 
-def test_a_handle_finds_its_job(broker, readers):
+def test_a_handle_finds_its_job(broker, readers, access):
     job = dead_job(broker)
-    readers.requeue(QUEUE, [job.id], to=TARGET)
+    rtq.job(job.id).requeue(to=TARGET)
 
     found = JobHandle(job.id, QUEUE).refresh()
     assert (found.queue, found.state, found.failures, len(found.errors)) == (TARGET, JobState.QUEUED, 0, 1)
     assert found.expires_at is None
-    assert readers.cancel(job.id, QUEUE) == "cancelled"
+    assert access.cancel(job.id, QUEUE) == "cancelled"
 
 
 # -- unique jobs

@@ -4,23 +4,23 @@ from tests.support.jobs import QUEUE, claim, queued_job
 from tests.support.snapshots import GONE, changes, snapshot
 
 
-def test_a_worker_is_woken(redis, broker, readers):
+def test_a_worker_is_woken(redis, broker, rtq):
     job = queued_job(broker)
-    readers.pause(QUEUE)
+    rtq.queues[QUEUE].pause()
     redis.delete(broker.keys.of(QUEUE).work_signal)
     before = snapshot(redis)
 
-    assert readers.resume(QUEUE)
+    assert rtq.queues[QUEUE].resume()
 
     assert changes(before, snapshot(redis)) == {"paused": GONE, "work_signal": {"work": 0}}
     assert claim(broker) == [job.id]
 
 
-def test_the_second_time_a_worker_looks_in_vain(redis, broker, readers):
-    readers.pause(QUEUE)
-    readers.resume(QUEUE)
+def test_the_second_time_a_worker_looks_in_vain(redis, broker, rtq):
+    rtq.queues[QUEUE].pause()
+    rtq.queues[QUEUE].resume()
     before = snapshot(redis)
 
-    assert not readers.resume(QUEUE)
+    assert not rtq.queues[QUEUE].resume()
 
     assert snapshot(redis) == before

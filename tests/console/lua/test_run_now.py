@@ -23,7 +23,7 @@ def test_a_scheduled_job_is_queued(redis, broker, readers):
     job = scheduled_job(broker, "a", client="x")
     before = snapshot(redis, times=False)
 
-    readers.run_now(job.id)
+    readers.actions.run_now(job.id)
 
     assert changes(before, snapshot(redis, times=False)) == {
         **dict.fromkeys(["scheduled", "scheduled_by_client", "scheduled_by_client:x"], GONE),
@@ -44,11 +44,11 @@ def test_who_waits_for_the_end_of_one_like_it_goes_on_waiting(redis, broker, rea
     before = snapshot(redis)
 
     with pytest.raises(WrongState, match=f"{successor} waits until job {first.id} has ended: only one"):
-        readers.run_now(successor)
+        readers.actions.run_now(successor)
 
     assert snapshot(redis) == before
     settle(broker, "ack", first)
-    readers.run_now(successor)
+    readers.actions.run_now(successor)
     assert claim(broker) == [successor]
 
 
@@ -58,7 +58,7 @@ def test_what_does_not_wait_for_a_time_is_left_alone(redis, broker, readers, see
     before = snapshot(redis)
 
     with pytest.raises(WrongState, match=job.id):
-        readers.run_now(job.id)
+        readers.actions.run_now(job.id)
 
     assert snapshot(redis) == before
 
@@ -67,15 +67,15 @@ def test_a_job_that_is_not_there_is_not_found(redis, broker, readers):
     broker.register_queues([QUEUE])
 
     with pytest.raises(JobNotFound):
-        readers.run_now(new_job().id)
+        readers.actions.run_now(new_job().id)
 
 
 def test_the_second_one_to_ask_hears_that_it_was_done(redis, broker, readers):
     job = scheduled_job(broker)
-    readers.run_now(job.id)
+    readers.actions.run_now(job.id)
 
     with pytest.raises(WrongState, match="is not scheduled or retrying"):
-        readers.run_now(job.id)
+        readers.actions.run_now(job.id)
 
 
 def test_a_signal_says_so(redis, broker, readers):
@@ -86,7 +86,7 @@ def test_a_signal_says_so(redis, broker, readers):
 
     signals.job_promoted.connect(hear)
     try:
-        readers.run_now(job.id)
+        readers.actions.run_now(job.id)
     finally:
         signals.job_promoted.disconnect(hear)
 

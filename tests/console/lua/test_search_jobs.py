@@ -63,11 +63,11 @@ def test_a_running_job_that_is_found_has_its_worker(broker, readers):
     assert (job.worker, job.attempt, job.claimed_at is not None, job.lease_left_seconds > 0) == ("w1", 1, True, True)
 
 
-def test_finished_jobs_are_found_by_task_state_and_text(broker, readers):
+def test_finished_jobs_are_found_by_task_state_and_text(broker, readers, access):
     job = claimed_job(broker, "done", body=body(7))
     settle(broker, "ack", job, outcome='{"state":"succeeded","task":"shop.ship","attempt":1,"result":[1]}')
     gone = queued_job(broker, "gone", body=body(7))
-    readers.cancel(gone.id)
+    access.cancel(gone.id)
 
     assert found(readers, "finished", task="ship") == ["done", "gone"][::-1]
     assert found(readers, "finished", outcome="cancelled") == ["gone"]
@@ -109,7 +109,7 @@ def test_a_text_is_found_in_all_that_a_list_shows(broker, readers, wanted, where
     assert found(readers, text=wanted) + found(readers, "dead", text=wanted) == where.split()
 
 
-def test_many_lists_are_searched_together_and_page_by_page(redis, broker, readers):
+def test_many_lists_are_searched_together_and_page_by_page(redis, broker):
     for queue in ("a", "b"):
         for state in ("running", "scheduled", "queued"):
             for number in range(3):
@@ -131,7 +131,7 @@ def test_many_lists_are_searched_together_and_page_by_page(redis, broker, reader
     ]
 
 
-def test_a_search_that_ends_at_its_depth_goes_on_from_there(redis, broker, readers):
+def test_a_search_that_ends_at_its_depth_goes_on_from_there(redis, broker):
     broker.enqueue(QUEUE, [new_job(body=body(f"order {number}")) for number in range(1200)])
     lists = [(QUEUE, "dead"), (QUEUE, "queued"), (QUEUE, "finished")]
     search = JobWalk(broker, lists, JobFilter(text="order 1199"))
@@ -143,7 +143,7 @@ def test_a_search_that_ends_at_its_depth_goes_on_from_there(redis, broker, reade
     assert ([job.args for job in second.jobs], second.searched, second.is_complete) == ([["order 1199"]], 500, True)
 
 
-def test_a_step_of_a_long_list_does_not_search_the_lists_behind_it(redis, broker, readers, monkeypatch):
+def test_a_step_of_a_long_list_does_not_search_the_lists_behind_it(redis, broker, monkeypatch):
     broker.enqueue(QUEUE, [new_job(body=body(number)) for number in range(600)])
     lists = [(QUEUE, "queued"), (QUEUE, "scheduled"), ("other", "queued"), ("other", "scheduled")]
     sizes = {**dict.fromkeys(lists, 0), (QUEUE, "queued"): 600}

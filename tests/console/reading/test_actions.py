@@ -2,8 +2,8 @@
 
 import pytest
 
+from django_rtq.console.nouns import OneJob
 from django_rtq.console.reading.actions import ACTIONS, VERBS, How
-from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.exceptions import WrongState
 from tests.support.jobs import (
@@ -56,23 +56,23 @@ def test_an_action_leaves_jobs_in_other_states_alone(broker, readers, state, ver
 
 def test_requeue_tells_of_what_was_done_by_others_long_before_that_it_was_not_us(redis, broker, readers):
     job = dead_job(broker)
-    assert readers.requeue(QUEUE, [job.id]) == [job.id]
+    assert readers.actions.done("requeue", QUEUE, [job.id]) == [job.id]
     record = redis.hget(broker.keys.of(QUEUE).jobs, job.id).split(b" ", 3)
     record[2] = b"%d" % (int(record[2]) - 60_000)
     redis.hset(broker.keys.of(QUEUE).jobs, job.id, b" ".join(record))
     redis.load_scripts()
     redis.drop_connection("after")
-    assert readers.requeue(QUEUE, [job.id]) == []
+    assert readers.actions.done("requeue", QUEUE, [job.id]) == []
 
 
 def test_requeue_tells_it_of_a_job_that_is_over_by_then(redis, broker, readers):
     job = dead_job(broker)
-    readers.requeue(QUEUE, [job.id])
+    readers.actions.done("requeue", QUEUE, [job.id])
     claim(broker, worker="w1")
     settle(broker, "ack", job, worker="w1")
     redis.load_scripts()
     redis.drop_connection("after")
-    assert readers.requeue(QUEUE, [job.id]) == [job.id]
+    assert readers.actions.done("requeue", QUEUE, [job.id]) == [job.id]
 
 
 def test_run_now_of_a_dead_letter_is_refused_after_a_lost_reply_too(redis, broker, readers):
@@ -80,31 +80,30 @@ def test_run_now_of_a_dead_letter_is_refused_after_a_lost_reply_too(redis, broke
     redis.load_scripts()
     redis.drop_connection("after")
     with pytest.raises(WrongState):
-        readers.run_now(job.id, QUEUE)
+        readers.actions.run_now(job.id, QUEUE)
 
 
 @both
-def test_a_requeue_with_other_arguments_tells_what_it_did(redis, broker, readers, moment):
+def test_a_requeue_with_other_arguments_tells_what_it_did(redis, broker, readers, rtq, moment):
     job = dead_job(broker, body=BODY)
     redis.load_scripts()
     redis.drop_connection(moment, around=SCRIPTS["requeue"].sha)
-    readers.requeue_changed(QUEUE, job.id, [2], {})
+    rtq.job(job.id).requeue_changed([2], {})
     assert readers.find(job.id, QUEUE).args == [2]
 
 
-def test_one_that_somebody_else_changed_otherwise_is_refused(redis, broker, readers, monkeypatch):
+def test_one_that_somebody_else_changed_otherwise_is_refused(redis, broker, readers, rtq, monkeypatch):
     job = dead_job(broker, body=BODY)
     found = readers.find(job.id, QUEUE)
-    readers.requeue_changed(QUEUE, job.id, [3], {})
-    monkeypatch.setattr(readers, "find", lambda *_: found)  # it was dead when we looked
+    rtq.job(job.id).requeue_changed([3], {})
+    monkeypatch.setattr(OneJob, "details", lambda _: found)  # it was dead when we looked
     redis.load_scripts()
     redis.drop_connection("after", around=SCRIPTS["requeue"].sha)
     with pytest.raises(WrongState):
-        readers.requeue_changed(QUEUE, job.id, [2], {})
+        rtq.job(job.id).requeue_changed([2], {})
 
 
-@pytest.mark.parametrize("verb", [Readers.requeue, Readers.discard])
 @pytest.mark.parametrize("ids", ["0" * 32, [None], [b"0" * 32]])
-def test_what_is_no_list_of_ids_is_refused(readers, verb, ids):
+def test_what_is_no_list_of_ids_is_refused(readers, ids):
     with pytest.raises(TypeError, match=r"job_ids is .*, but has to be a list of the ids of jobs"):
-        verb(readers, QUEUE, ids)
+        readers.actions.done("requeue", QUEUE, ids)

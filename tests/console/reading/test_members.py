@@ -41,7 +41,7 @@ def test_dead_jobs_are_requeued_in_the_queue_where_they_are(broker, readers):
     dead = [JobHandle(job_id, QUEUE) for job_id, _ in flow.handle.dead()][:2]
     requeue_elsewhere(broker, dead, "bulk")
     drain(raise_errors=False)
-    readers.discard("bulk", [dead[0].id])
+    readers.actions.done("discard", "bulk", [dead[0].id])
 
     assert flow.handle.requeue_dead() == 2
     found = readers.find(dead[1].id)
@@ -125,7 +125,7 @@ def test_a_step_that_has_not_started_says_what_it_waits_for(broker):
     end(broker, "bury", *members[:2])
     assert reasons() == ["2 of 3 jobs of step t are dead"]
     end(broker, "ack", members[2])
-    readers_of().requeue("default", [member.id for member in members[:2]])
+    readers_of().actions.done("requeue", "default", [member.id for member in members[:2]])
     advance(broker, *members)
     assert reasons() == ["2 of 3 jobs of step t are not over"]
 

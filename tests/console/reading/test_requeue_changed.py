@@ -4,6 +4,7 @@ import datetime
 
 import pytest
 
+from django_rtq.console.reading.actions import How
 from django_rtq.exceptions import JobNotFound, PayloadTooLarge, Unserializable, WrongState
 from tests.support.jobs import QUEUE, claim, dead_job, new_job, queued_job, settle
 from tests.support.snapshots import live_jobs, snapshot
@@ -15,10 +16,10 @@ def body_of(redis, job):
     return live_jobs(redis)[job.id].partition("\n")[2]
 
 
-def test_its_arguments_are_new_and_the_rest_is_as_it_was(redis, broker, readers):
+def test_its_arguments_are_new_and_the_rest_is_as_it_was(redis, broker, readers, rtq):
     job = dead_job(broker, client="acme", priority=5, max_crashes=7, body=BODY)
 
-    readers.requeue_changed(QUEUE, job.id, [2, "x"], {})
+    rtq.job(job.id).requeue_changed([2, "x"], {})
 
     found = readers.find(job.id)
     assert (found.state, found.args, found.kwargs) == ("queued", [2, "x"], {})
@@ -28,55 +29,54 @@ def test_its_arguments_are_new_and_the_rest_is_as_it_was(redis, broker, readers)
     assert claim(broker) == [job.id]
 
 
-def test_arguments_travel_as_those_of_a_call_do(redis, broker, readers):
+def test_arguments_travel_as_those_of_a_call_do(redis, broker, readers, rtq):
     job = dead_job(broker, body=BODY)
 
-    readers.requeue_changed(QUEUE, job.id, [datetime.date(2026, 1, 2)], {})
+    rtq.job(job.id).requeue_changed([datetime.date(2026, 1, 2)], {})
 
     assert readers.find(job.id).args == [datetime.date(2026, 1, 2)]
 
 
-def test_a_percent_sign_in_arguments_is_just_that(redis, broker, readers):
+def test_a_percent_sign_in_arguments_is_just_that(redis, broker, readers, rtq):
     job = dead_job(broker, body=BODY)
 
-    readers.requeue_changed(QUEUE, job.id, ["100 %1 %% \n"], {})
+    rtq.job(job.id).requeue_changed(["100 %1 %% \n"], {})
 
     assert readers.find(job.id).args == ["100 %1 %% \n"]
 
 
 @pytest.mark.parametrize(("args", "error"), [([object()], Unserializable), (["x" * 1_100_000], PayloadTooLarge)])
-def test_what_cannot_be_stored_changes_nothing(redis, broker, readers, args, error):
+def test_what_cannot_be_stored_changes_nothing(redis, broker, rtq, args, error):
     job = dead_job(broker, body=BODY)
     before = snapshot(redis)
 
     with pytest.raises(error, match=r"shop\.tasks\.ship"):
-        readers.requeue_changed(QUEUE, job.id, args, {})
+        rtq.job(job.id).requeue_changed(args, {})
 
     assert snapshot(redis) == before
 
 
-def test_a_job_that_is_not_dead_is_left_alone(redis, broker, readers):
+def test_a_job_that_is_not_dead_is_left_alone(redis, broker, rtq):
     job = queued_job(broker, body=BODY)
     before = snapshot(redis)
 
     with pytest.raises(WrongState, match="is queued, not dead"):
-        readers.requeue_changed(QUEUE, job.id, [], {})
+        rtq.job(job.id).requeue_changed([], {})
     with pytest.raises(JobNotFound):
-        readers.requeue_changed(QUEUE, new_job().id, [], {})
+        rtq.job(new_job().id).requeue_changed([], {})
 
     assert snapshot(redis) == before
 
 
-def test_a_job_that_died_anew_since_it_was_looked_at_is_left_alone(redis, broker, readers):
+def test_a_job_that_died_anew_since_it_was_looked_at_is_left_alone(redis, broker, readers, rtq):
     job = dead_job(broker, body=BODY)
     seen_ms = redis.zscore(broker.keys.of(QUEUE).dead, job.id)
-    readers.requeue(QUEUE, [job.id])
+    readers.actions.done("requeue", QUEUE, [job.id])
     claim(broker)
     settle(broker, "bury", job, worker="w2")
     redis.zadd(broker.keys.of(QUEUE).dead, {job.id: seen_ms + 1})
     before = snapshot(redis)
 
-    with pytest.raises(WrongState, match="has died again"):
-        readers.requeue_changed(QUEUE, job.id, [], {}, latest_ms=int(seen_ms))
+    assert readers.actions.done("requeue", QUEUE, [job.id], How(latest_ms=int(seen_ms), body="{}")) == []
 
     assert snapshot(redis) == before

@@ -85,7 +85,7 @@ def test_what_is_done_is_signalled(redis, broker, readers):
 
 
 @pytest.mark.parametrize("hold", ["paused client", "full client", "paused queue"])
-def test_a_client_has_no_job_afterwards(redis, broker, readers, hold):
+def test_a_client_has_no_job_afterwards(redis, broker, readers, rtq, hold):
     kept = [*claimed_jobs(broker, new_job(client="x")), queued_job(broker, client="y")]
     for _ in range(30):
         queued_job(broker, client="x")
@@ -94,7 +94,7 @@ def test_a_client_has_no_job_afterwards(redis, broker, readers, hold):
     {
         "paused client": lambda: readers.limits.pause_client(QUEUE, "x"),
         "full client": lambda: readers.limits.set_client(QUEUE, "x", max_running=0),
-        "paused queue": lambda: readers.pause(QUEUE),
+        "paused queue": rtq.queues[QUEUE].pause,
     }[hold]()
 
     assert count(readers, "cancel", client="x").count == run(readers, "cancel", client="x").count == 90
@@ -152,7 +152,7 @@ def test_of_very_many_jobs_the_first_ones_are_counted(redis, broker, readers, mo
 
 
 @pytest.fixture
-def everywhere(broker, readers):
+def everywhere(broker):
     """Jobs in each state of two queues; by verb, the ids of those that it is about."""
     dead = [dead_letter(broker, queue=queue) for queue in "aaabbb"]
     delayed = [scheduled_job(broker, queue=queue).id for queue in "aabb"]

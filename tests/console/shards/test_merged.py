@@ -180,7 +180,7 @@ def test_a_job_that_comes_or_goes_between_two_pages_shifts_nothing(three):
     readers = AllShards()
     first = readers.job_list.page("default", "dead", limit=5)
     later = dead(1)
-    readers_of(shard_place(0)).discard("default", [job.id for job in first.jobs])
+    readers_of(shard_place(0)).actions.done("discard", "default", [job.id for job in first.jobs])
     _, rest = read_all(
         lambda cursor: readers.job_list.page("default", "dead", cursor=cursor or first.next_cursor, limit=5)
     )
@@ -411,10 +411,10 @@ def test_a_queue_is_purged_in_all_shards_and_forgotten_if_none_keeps_it(operator
     operator.post(f"{QUEUE}forget/", {"name": "default"}, headers=IN_ALL)
     assert readers_of(shard_place(1)).queues.names() == ["default"]
     operator.post(f"{RTQ}job/bulk/purge/", {"q": "queue:default", "until_ms": 1, "name": "default"}, headers=IN_ALL)
-    readers_of(shard_place(1)).pause("default")
+    rtq.at("#1").queues["default"].pause()
     answer = operator.post(f"{QUEUE}forget/", {"name": "default"}, headers=IN_ALL, follow=True)
     assert "it is paused" in answer.content.decode()
-    readers_of(shard_place(1)).resume("default")
+    rtq.at("#1").queues["default"].resume()
     operator.post(f"{QUEUE}forget/", {"name": "default"}, headers=IN_ALL)
 
     assert [readers_of(shard_place(n)).queues.names() for n in range(3)] == [[], [], []]
@@ -573,7 +573,7 @@ def test_all_shards_are_one_place_and_each_is_one(three, places):
 def test_incidents_of_all_shards_are_told_once(three):
     queued(0), queued(1), queued(2)
     for shard in (1, 2):
-        readers_of(shard_place(shard)).pause("default")
+        rtq.at(f"#{shard}").queues["default"].pause()
 
     (paused,) = [incident for incident in rtq.incidents() if incident.kind == "queue_paused"]
 

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from django_rtq import rtq
 from django_rtq.console.incidents.watcher import IncidentWatcher
 from django_rtq.console.internal_tasks import enqueue_rest
 from django_rtq.console.reading.readers import readers_of
@@ -128,7 +129,7 @@ def test_from_a_shard_back_to_all(operator, jobs):  # noqa: F811
 
 
 def test_a_queue_is_resumed_where_it_is_paused(operator, jobs):  # noqa: F811
-    readers_of(shard_place(1)).pause("default")
+    rtq.at("#1").queues["default"].pause()
     text = operator.get(OVERVIEW).content.decode()
     (action,) = re.findall(r'action="([^"]*resume[^"]*)"', text)
 

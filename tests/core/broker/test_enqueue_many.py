@@ -57,9 +57,9 @@ def test_many_clients_are_in_skip_lists(redis, broker, clients, encoding):
         assert redis.zcard(key) == clients
 
 
-def test_ids_that_a_lane_still_names_are_refused(redis, broker, readers):
+def test_ids_that_a_lane_still_names_are_refused(redis, broker, access):
     _, job = queued_job(broker), queued_job(broker)
-    readers.cancel(job.id)
+    access.cancel(job.id)
     redis.delete(broker.keys.of(QUEUE).finished)  # its outcome was forgotten meanwhile
 
     assert broker.enqueue(QUEUE, [job, new_job()]) == ["exists", "ok"]

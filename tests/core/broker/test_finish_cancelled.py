@@ -24,11 +24,11 @@ OVER = {
 }
 
 
-def test_a_job_that_runs_is_asked(redis, broker, readers):
+def test_a_job_that_runs_is_asked(redis, broker, readers, access):
     job = claimed_job(broker, "a")
     before = snapshot(redis, times=False)
 
-    assert readers.cancel(job.id) is CancelAnswer.ASKED
+    assert access.cancel(job.id) is CancelAnswer.ASKED
 
     assert changes(before, snapshot(redis, times=False)) == {"cancel_requests": ASKED}
     assert readers.find(job.id).state is JobState.RUNNING
@@ -55,9 +55,9 @@ def test_a_job_that_succeeds_before_it_notices_has_succeeded(redis, broker, read
     assert "cancel_requests" not in snapshot(redis)
 
 
-def test_the_supervisor_hears_of_its_own(broker, readers):
+def test_the_supervisor_hears_of_its_own(broker, access):
     job, other = asked_job(broker, "a"), claimed_job(broker, "b", worker="w2")
-    readers.cancel(other.id, terminate=True)
+    access.cancel(other.id, terminate=True)
 
     notes = {WORKER: {}, "w3": {}}
     result = broker.heartbeat([QUEUE, "low"], notes, promote=False)

@@ -19,7 +19,7 @@ def empty(broker, readers):
     """A queue that had jobs, all of which were purged."""
     queued_job(broker, client="acme", priority=5)
     scheduled_job(broker)
-    while readers.purge(QUEUE):
+    while readers.sweeps.purge_some(QUEUE, None):
         pass
 
 

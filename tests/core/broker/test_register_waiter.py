@@ -8,6 +8,7 @@ from contextlib import nullcontext
 import pytest
 
 from django_rtq.core.broker import wait as module
+from django_rtq.core.broker.one_job import JobAccess
 from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.core.broker.wait import wait_for_end as wait_and_ask
 from django_rtq.core.broker.worker_broker import WorkerBroker
@@ -81,11 +82,11 @@ def wait(redis, broker):
 
 
 def cancel(broker, job):
-    Readers(broker).cancel(job.id, QUEUE)
+    JobAccess(broker).cancel(job.id, QUEUE)
 
 
 def purge(broker, job):
-    assert Readers(broker).purge(QUEUE) == 1
+    assert Readers(broker).sweeps.purge_some(QUEUE, None) == 1
 
 
 def run_to(verb):
@@ -265,7 +266,7 @@ def test_the_token_of_an_earlier_end_does_not_end_the_wait_for_a_requeued_job(re
     (thread,) = wait(job)
     run_to("bury")(broker, job)
     thread.join(PATIENCE)
-    assert Readers(broker).requeue(QUEUE, [job.id]) == [job.id]
+    assert Readers(broker).actions.done("requeue", QUEUE, [job.id]) == [job.id]
 
     assert wait_for_end(broker, QUEUE, job.id, 0.1) is False
 

@@ -192,10 +192,10 @@ def test_lost_jobs_are_counted_and_noted_since_when(redis, broker):
     assert not redis.hexists(clock, "lost")
 
 
-def test_jobs_that_were_cancelled_in_their_lanes_are_in_no_place_rightly(redis, broker, readers):
+def test_jobs_that_were_cancelled_in_their_lanes_are_in_no_place_rightly(redis, broker, access):
     all_places(broker)
     for job in list(snapshot(redis)["lane:0:x"])[1:]:
-        readers.cancel(job)
+        access.cancel(job)
 
     assert count_lost(broker) == 0
 

@@ -92,7 +92,7 @@ def test_scripts_and_python_read_the_same_header(redis, client, band):
 def test_python_reads_the_header_that_requeue_writes(redis, broker, readers):
     job = dead_job(broker, client="acme", priority=5, expires="+1000", body=BODY)
     (before, _) = read_leniently(record_of(redis, broker, job))
-    readers.requeue(QUEUE, [job.id])
+    readers.actions.done("requeue", QUEUE, [job.id])
 
     record = record_of(redis, broker, job)
 
@@ -210,11 +210,12 @@ def test_python_reads_the_outcome_that_a_script_stores(redis, broker, text, valu
 
 
 @pytest.mark.parametrize(("text", "values"), OUTCOMES)
-def test_cancel_knows_a_cancelled_job_by_its_outcome(broker, readers, text, values):
+def test_cancel_knows_a_cancelled_job_by_its_outcome(broker, text, values):
     job = claimed_job(broker)
     settle(broker, "finish_cancel", job, outcome=text)
 
-    answer = readers._call(QUEUE, "cancel", (10, job.id, KEEP_MS, CANCELLED_UNRUN, "ask"))
+    call = scripts.SCRIPTS["cancel"].call(broker.keys.of(QUEUE), (10, job.id, KEEP_MS, CANCELLED_UNRUN, "ask"))
+    answer = broker.redis.execute_one(call)
 
     assert answer == [b"already" if values["state"] == "cancelled" else b"finished", b""]
 

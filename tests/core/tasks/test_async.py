@@ -8,13 +8,14 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from django_rtq import CancelAnswer, JobHandle, JobState, task
+from django_rtq.core.broker.one_job import access_to_jobs
 from django_rtq.exceptions import (
     JobNotFound,
     RedisNotAllowed,
     WrongState,
 )
 from django_rtq.signals import job_cancelled, job_enqueued
-from tests.support.apps import captured, readers_of
+from tests.support.apps import captured
 from tests.support.claims import take, take_all
 from tests.support.jobs import QUEUE, settle
 from tests.support.receivers import receiving
@@ -100,7 +101,7 @@ def test_cancelling(broker):
         assert (await running.arefresh()).is_stopping
         with pytest.raises(JobNotFound):
             await JobHandle("never-was", QUEUE).acancel()
-        again = await readers_of().acancel(waiting.id)
+        again = await access_to_jobs("").acancel(waiting.id)
         return waiting.id, [cancelled, asked, again]
 
     with receiving(lambda job_id, **_: told.append(job_id), job_cancelled):

@@ -171,7 +171,6 @@ async def view() -> JobHandle[float]:
     assert_type(await handle.astate(), JobState)
     assert_type(await handle.arefresh(), JobDetails)
     assert_type(await handle.acancel(terminate=True), CancelAnswer)
-    assert_type(await readers_of().acancel(handle.id), CancelAnswer)
     await handle.aget("5")  # type: ignore[arg-type]
     assert_type((await on_the_loop.adelay_many([((5,), {})]))[0], JobHandle[str])
     return await bare.adelay(1)

@@ -41,11 +41,11 @@ def test_a_burst_ends_after_a_suspect_that_waited_to_run_alone(rtq_worker, redis
     assert_all_settled(redis)
 
 
-def test_a_burst_does_not_end_at_cancelled_jobs(rtq_worker, redis, readers, journal):
+def test_a_burst_does_not_end_at_cancelled_jobs(rtq_worker, redis, access, journal):
     cancelled = tasks.note.delay_many([((f"cancelled-{i}",), {}) for i in range(600)])
     handles = tasks.note.delay_many([((f"job-{i}",), {}) for i in range(5)])
     for handle in cancelled:
-        readers.cancel(handle.id, "default")
+        access.cancel(handle.id, "default")
     worker = rtq_worker("--burst", is_ready=False)
 
     assert worker.wait() == 0

@@ -31,14 +31,16 @@ def found_workers(readers, count=1):
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, redis, readers, journal, concurrency):
+def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(
+    rtq_worker, redis, readers, rtq, journal, concurrency
+):
     worker = rtq_worker("--concurrency", concurrency, "--processes", 2)
     one, other = found_workers(readers, 2)
     running = tasks.gate.delay("running", "gate")
     journal.wait("start", "running")
     assert one.supervisor_name == other.supervisor_name
 
-    readers.quiet_worker(one.name)
+    rtq.workers[one.name].quiet()
     wait_until(lambda: "is quiet" in worker.log)
     wait_until(lambda: is_quiet(readers) == [True, True])
     idle = 1 if concurrency == 1 else 2  # with one slot, the other one looks for the command when its job is over
@@ -49,7 +51,7 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(rtq_worker, 
 
     assert waiting.state is JobState.QUEUED
     assert run("rtq").out.count("(quiet)") == 2
-    readers.wake_worker(other.name)
+    rtq.workers[other.name].wake()
     assert waiting.get(PATIENCE) == "waiting"
     assert len(worker.children) == 2
     wait_until(lambda: is_quiet(readers) == [False, False])
@@ -71,12 +73,12 @@ def test_a_process_with_a_new_name_is_known_at_once(rtq_worker, redis, broker, r
     wait_until(lambda: "is quiet" in worker.log)
 
 
-def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, readers, journal):
+def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, readers, rtq, journal):
     worker = rtq_worker()
     (found,) = found_workers(readers)
     job = tasks.loop.delay("loop")
     journal.wait("start", "loop")
-    readers.quiet_worker(found.name)
+    rtq.workers[found.name].quiet()
     wait_until(lambda: "is quiet" in worker.log)
     child = worker.child
 
@@ -88,13 +90,13 @@ def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, r
     assert waiting.state is JobState.QUEUED
 
 
-def test_a_worker_that_is_told_to_stop_finishes_what_runs_and_leaves(rtq_worker, redis, readers, journal):
+def test_a_worker_that_is_told_to_stop_finishes_what_runs_and_leaves(rtq_worker, redis, readers, rtq, journal):
     worker = rtq_worker()
     (found,) = found_workers(readers)
     running = tasks.gate.delay("running", "gate")
     journal.wait("start", "running")
 
-    readers.stop_worker(found.name)
+    rtq.workers[found.name].stop()
     wait_until(lambda: "stopping: running jobs have" in worker.log)
     journal.open("gate")
 

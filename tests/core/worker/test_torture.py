@@ -122,8 +122,8 @@ def check_limits(workload, runs, ends, faults, readers):
 
 def tidy_up(redis, readers):
     while dead_ids := dead(redis):
-        readers.discard("default", list(dead_ids)[:100])
-    readers.purge("ticks")
+        readers.actions.done("discard", "default", list(dead_ids)[:100])
+    readers.sweeps.purge_some("ticks", None)
     redis.delete(*("{rtq:ticks}:" + name for name in ("schedules", "bands", "ring:0")))  # claim tidies up the others
 
 

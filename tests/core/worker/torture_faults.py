@@ -13,6 +13,7 @@ from typing import NamedTuple
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.control import WorkerCommand, send_command
 from django_rtq.exceptions import WorkerNotFound
+from tests.support.apps import Place
 from tests.support.waiting import wait_until
 
 STOP_LEASES = (1.1, 1.8)  # how long a worker is stopped, in leases
@@ -135,7 +136,7 @@ class FaultInjector:
         if workers:
             worker = self._random.choice(workers)
             with suppress(WorkerNotFound):
-                self._readers.quiet_worker(worker.name)
+                Place(readers=self._readers).workers[worker.name].quiet()
                 self._quiet[worker.supervisor_name] = (
                     time.monotonic() + self._random.uniform(*QUIET_LEASES) * self._lease_seconds
                 )

@@ -65,10 +65,10 @@ def test_the_oldest_job_has_an_age(redis, broker, scrape):
     assert 60 <= scrape().value("rtq_queue_oldest_job_age_seconds", queue=QUEUE) < 600
 
 
-def test_a_pause_is_visible(broker, readers, scrape):
+def test_a_pause_is_visible(broker, rtq, scrape):
     queued_job(broker)
     assert scrape().value("rtq_queue_paused", queue=QUEUE) == 0
-    readers.pause(QUEUE)
+    rtq.queues[QUEUE].pause()
     assert scrape().value("rtq_queue_paused", queue=QUEUE) == 1
 
 
@@ -167,11 +167,11 @@ def test_without_a_queue_there_are_no_samples_but_those_of_the_server(redis, bro
     assert found.value("rtq_incidents", **labels) == 1
 
 
-def test_incidents_are_counted_by_kind_and_subject(broker, readers, scrape):
+def test_incidents_are_counted_by_kind_and_subject(broker, rtq, scrape):
     broker.register_queues(["bulk", QUEUE])
     broker.sign_on([QUEUE], "w1")
     for queue in ("bulk", QUEUE):
-        readers.pause(queue)
+        rtq.queues[queue].pause()
 
     found = scrape()
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django_rtq.console.nouns import Place
 from django_rtq.console.reading.actions import LATEST
 from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import NewJob
+from django_rtq.core.broker.one_job import JobAccess
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.core.broker.worker_messages import Claimed
 from django_rtq.core.conf.config import Config
@@ -42,6 +44,7 @@ class ParallelRun:
     def __init__(self, redis: Any, broker: Broker) -> None:
         redis.flushdb()
         self.redis, self.broker, self.readers = redis, broker, Readers(broker)
+        self.place = Place(readers=self.readers)
         # From a minute ahead on, so that the server's own clock never catches up; and not near the end of a minute.
         self.clock = Clock((redis.time()[0] + 120) // 60 * 60_000)
         config = broker.config
@@ -223,10 +226,10 @@ class ParallelRun:
     # -- by people
 
     def pause(self, queue: str) -> None:
-        self.same(self.readers.pause(queue), self.models[queue].pause())
+        self.same(self.place.queues[queue].pause(), self.models[queue].pause())
 
     def resume(self, queue: str) -> None:
-        self.same(self.readers.resume(queue), self.models[queue].resume())
+        self.same(self.place.queues[queue].resume(), self.models[queue].resume())
 
     def forget(self, queue: str, idle_ms: int = 0, *, discard: bool = False) -> None:
         expected = self.models[queue].forget(idle_ms, discard=discard)
@@ -270,7 +273,7 @@ class ParallelRun:
         if expected in ("missing", "finished") and (place := self._place_of(job_id)) not in (queue, None):
             expected = self.models[place].cancel(job_id, RESULT_MS, CANCELLED_UNRUN, how)
         try:
-            answer = str(self.readers.cancel(job_id, queue, terminate=terminate))
+            answer = str(JobAccess(self.broker).cancel(job_id, queue, terminate=terminate))
         except JobNotFound:
             answer = "missing"
         except WrongState as error:
@@ -278,7 +281,7 @@ class ParallelRun:
         self.same(answer, "cancelled" if expected == "already" else expected)
 
     def requeue(self, queue: str, job_ids: Sequence[str]) -> None:
-        self.same(self.readers.requeue(queue, job_ids), self.models[queue].requeue(job_ids))
+        self.same(self.readers.actions.done("requeue", queue, job_ids), self.models[queue].requeue(job_ids))
 
     def requeue_elsewhere(self, queue: str, job_ids: Sequence[str], target: str) -> None:
         expected = requeue_elsewhere(self.models[queue], self.models[target], job_ids)
@@ -301,7 +304,7 @@ class ParallelRun:
         self.same([left, *(word.decode() for word in words)], expected)
 
     def discard(self, queue: str, job_ids: Sequence[str]) -> None:
-        self.same(self.readers.discard(queue, job_ids), self.models[queue].discard(job_ids))
+        self.same(self.readers.actions.done("discard", queue, job_ids), self.models[queue].discard(job_ids))
 
     def change_limits(self, queue: str, entries: Mapping[str, str]) -> None:
         """And let those go on that may. Limits that name no source are changed at run time."""

@@ -6,7 +6,9 @@ from functools import partial, reduce
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from django_rtq.console.nouns import Place
 from django_rtq.console.reading.readers import Readers
+from django_rtq.core.broker.one_job import JobAccess
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.conf.config import Config
@@ -88,7 +90,7 @@ def _claimed(broker):
 def _asked(broker):
     jobs = _claimed(broker)
     for job in jobs:
-        Readers(broker).cancel(job.id)
+        JobAccess(broker).cancel(job.id)
     return jobs
 
 
@@ -141,7 +143,7 @@ def _leaving(broker):
 
 def _paused(broker):
     jobs = _queued(broker)
-    Readers(broker).pause(QUEUE)
+    _noun(broker).pause()
     return jobs
 
 
@@ -161,7 +163,7 @@ def _waiting_for_their_time(broker):
 def _run_all_now(broker, jobs):
     for job in jobs:
         with suppress(WrongState):  # sent again after a lost reply
-            Readers(broker).run_now(job.id, QUEUE)
+            Readers(broker).actions.run_now(job.id, QUEUE)
 
 
 def _register(broker, jobs):
@@ -256,6 +258,14 @@ def _settling(verb):
     return ScriptCall(_claimed, lambda broker, jobs: settle(broker, verb, *jobs), is_resent=False)
 
 
+def _place(broker):
+    return Place(readers=Readers(broker))
+
+
+def _noun(broker):
+    return _place(broker).queues[QUEUE]
+
+
 def _by_hand(seed, verb, **traits):
     return ScriptCall(seed, lambda broker, jobs: attrgetter(verb)(Readers(broker))(QUEUE), **traits)
 
@@ -265,14 +275,16 @@ SCRIPT_CALLS = {
     "repair_lanes": ScriptCall(_bent, lambda broker, jobs: steps.repair_lanes(broker, QUEUE)),
     "repair_jobs": ScriptCall(_lost, lambda broker, jobs: broker.repair_jobs(QUEUE)),
     "begin_schedule": ScriptCall(_nobody_is_known, lambda broker, jobs: _begun(broker)),
-    "cancel": ScriptCall(_queued, lambda broker, jobs: Readers(broker).cancel(jobs[0].id)),
+    "cancel": ScriptCall(_queued, lambda broker, jobs: JobAccess(broker).cancel(jobs[0].id)),
     "claim": ScriptCall(
         _queued, lambda broker, jobs: broker.claim(WORKER, [QUEUE], 3).claimed, is_resent=False, grows=True
     ),
     "claim_lane": ScriptCall(batch_calls.first_claimed, batch_calls.claim_others, is_resent=False, grows=True),
     "client_states": ScriptCall(_queued, lambda broker, jobs: Readers(broker).clients.get("x")),
     "discard": ScriptCall(
-        _dead, lambda broker, jobs: Readers(broker).discard(QUEUE, [job.id for job in jobs]), may_vanish=True
+        _dead,
+        lambda broker, jobs: Readers(broker).actions.done("discard", QUEUE, [job.id for job in jobs]),
+        may_vanish=True,
     ),
     "enqueue": ScriptCall(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "enqueue_many": ScriptCall(_many_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
@@ -292,7 +304,7 @@ SCRIPT_CALLS = {
     "count_lanes": ScriptCall(_queued, lambda broker, jobs: Readers(broker).clients.count()),
     "busiest_client": ScriptCall(_queued, lambda broker, jobs: Readers(broker).overview.read()),
     **dict.fromkeys(("queue_overview", "task_hours"), ScriptCall(_queued, of_console.read_tasks)),
-    "pause": _by_hand(_queued, "pause"),
+    "pause": ScriptCall(_queued, lambda broker, jobs: _noun(broker).pause()),
     "note_times": ScriptCall(time_calls.claimed_by_time, time_calls.note_times, is_resent=False),
     "note_unknown_task": ScriptCall(
         _claimed,
@@ -305,12 +317,16 @@ SCRIPT_CALLS = {
     "append_log": ScriptCall(_claimed, log_calls.append, is_resent=False),
     "list_running": ScriptCall(_claimed, lambda broker, jobs: Readers(broker).workers()),
     "promote": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE)),
-    "purge": _by_hand(_queued_for_one, "purge", may_vanish=True),
+    "purge": ScriptCall(
+        _queued_for_one, lambda broker, jobs: Readers(broker).sweeps.purge_some(QUEUE, None), may_vanish=True
+    ),
     "reclaim": ScriptCall(_lapsed, lambda broker, jobs: broker.reclaim(QUEUE)),
     "reclaim_child": ScriptCall(_claimed, lambda broker, jobs: broker.reclaim_child(QUEUE, WORKER, [jobs[0].id])),
     "renew": ScriptCall(_idle, lambda broker, jobs: steps.renew(broker, [QUEUE], [WORKER])),
-    "requeue": ScriptCall(_dead, lambda broker, jobs: Readers(broker).requeue(QUEUE, [job.id for job in jobs])),
-    "resume": _by_hand(_paused, "resume"),
+    "requeue": ScriptCall(
+        _dead, lambda broker, jobs: Readers(broker).actions.done("requeue", QUEUE, [job.id for job in jobs])
+    ),
+    "resume": ScriptCall(_paused, lambda broker, jobs: _noun(broker).resume()),
     "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),
     "search_jobs": ScriptCall(_queued, lambda broker, jobs: Readers(broker).job_list.page(QUEUE, "queued")),
     "sign_off": ScriptCall(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
@@ -368,7 +384,7 @@ UNIQUE_CALLS = {
     "fire_schedule, unique": SCRIPT_CALLS["fire_schedule"]._replace(seed=_begun_and_unique),
     "purge, unique": SCRIPT_CALLS["purge"]._replace(seed=_held_and_retrying),
     "reclaim, unique": SCRIPT_CALLS["reclaim"]._replace(seed=_held_and_lapsed),
-    "reclaim_child, lapsed": ScriptCall(_lapsed, lambda broker, jobs: Readers(broker).reclaim_worker(WORKER)),
+    "reclaim_child, lapsed": ScriptCall(_lapsed, lambda broker, jobs: _place(broker).workers[WORKER].reclaim()),
     "requeue, unique": SCRIPT_CALLS["requeue"]._replace(seed=_held_and_dead),
 }
 

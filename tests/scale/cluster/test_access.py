@@ -61,7 +61,7 @@ def test_a_worker_does_all_it_has_to(as_user):
     assert readers_of().queues.details([QUEUE])[0].running == 1
 
 
-def test_who_reads_sees_all_and_changes_nothing(redis, broker, as_user):
+def test_who_reads_sees_all_and_changes_nothing(redis, broker, as_user, rtq):
     job = claimed_job(broker)
     scheduled_job(broker)
     as_user("rtq-reader")
@@ -75,4 +75,4 @@ def test_who_reads_sees_all_and_changes_nothing(redis, broker, as_user):
     with pytest.raises(BrokerError, match="permission"):
         tasks.note.delay("x")
     with pytest.raises(BrokerError, match="permission"):
-        readers.pause(QUEUE)
+        rtq.queues[QUEUE].pause()

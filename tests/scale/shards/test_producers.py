@@ -18,6 +18,7 @@ from django_rtq import (
     NotReplicated,
     QueueFull,
     ResultTimeout,
+    rtq,
 )
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import close_brokers, get_broker, substitute_broker
@@ -258,12 +259,11 @@ def test_no_job_is_requeued_in_a_queue_in_another_shard(pinned):
         handle = tasks.bury.using(client=client_of(shard), max_attempts=1).delay("y")
         with substitute_broker(get_broker(shard_place(shard))):
             drain(raise_errors=False)
-        readers = readers_of(shard_place(shard))
         if shard == ledger:
-            assert readers.requeue("default", [handle.id], to="ledger") == [handle.id]
+            assert rtq.job(handle.id).requeue(to="ledger")
             assert handle.refresh().queue == "ledger"
         else:
             with pytest.raises(ValueError, match="Queue ledger as a whole is in another shard"):
-                readers.requeue("default", [handle.id], to="ledger")
+                rtq.job(handle.id).requeue(to="ledger")
             with pytest.raises(CommandError, match="Queue ledger as a whole is in another shard"):
                 call_command("rtq_jobs", "requeue", handle.id, "--to", "ledger")

@@ -72,7 +72,7 @@ def test_a_dead_member_blocks_until_it_is_requeued(redis, broker, readers):
     end(broker, "bury", second)
     assert (fields_of(broker)["state"], ends_of(broker)[0]) == ("blocked", "1 1 0")
 
-    assert readers.requeue(QUEUE, [second.id]) == [second.id]
+    assert readers.actions.done("requeue", QUEUE, [second.id]) == [second.id]
     assert f"members:{FLOW}:0:open" not in snapshot(redis)
     assert (fields_of(broker)["state"], ends_of(broker)[0]) == ("running", "1 0 0")
     (again,) = claim_members(broker)
@@ -325,14 +325,14 @@ def test_a_purge_is_heard_of(redis, broker, readers):
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_cancelled_member_is_heard_of(redis, broker, readers, is_async):
+def test_a_cancelled_member_is_heard_of(redis, broker, access, is_async):
     begun_flow(broker, {"size": 1})
     (job_id,) = live_jobs(redis)
 
     if is_async:
-        async_to_sync(readers.acancel)(job_id)
+        async_to_sync(access.acancel)(job_id)
     else:
-        readers.cancel(job_id)
+        access.cancel(job_id)
 
     assert fields_of(broker)["state"] == "failed"
 
@@ -368,7 +368,7 @@ def test_who_waits_is_woken_by_a_death_and_waits_again_when_it_is_requeued(redis
 
     end(broker, "bury", member)
     assert snapshot(redis)[f"workflow_signal:{FLOW}"] == ["over"]
-    readers.requeue(QUEUE, [member.id])
+    readers.actions.done("requeue", QUEUE, [member.id])
 
     assert f"workflow_signal:{FLOW}" not in snapshot(redis)
 
@@ -413,7 +413,7 @@ def test_an_index_follows_its_state_and_knows_since_when(redis, broker):
     end(broker, "ack", second)
     workflow_store(broker).tell(QUEUE, [first.id])
     assert noted() == 1
-    readers_of().discard(QUEUE, [first.id])
+    readers_of().actions.done("discard", QUEUE, [first.id])
     advance(broker, first)
     assert noted() == 3
 

@@ -123,11 +123,11 @@ def test_other_bands_and_clients_stay_as_they_are(broker):
     assert names(claim_all(broker)) == ["y"]
 
 
-def test_cancelled_jobs_are_skipped(broker, readers):
+def test_cancelled_jobs_are_skipped(broker, access):
     jobs = index_jobs(broker, "abcde")
     claim(broker, worker=WORKER)
     for job in (jobs[1], jobs[3]):
-        readers.cancel(job.id)
+        access.cancel(job.id)
 
     assert names_in(claim_more(broker)) == ["c"]
     assert names_in(claim_more(broker)) == ["e"]
@@ -177,11 +177,11 @@ def test_a_worker_that_is_not_known_gets_nothing(redis, broker):
 
 
 @pytest.mark.parametrize("what", ["queue", "task", "client"])
-def test_what_is_paused_gives_nothing(broker, readers, limits, what):
+def test_what_is_paused_gives_nothing(broker, readers, rtq, limits, what):
     index_jobs(broker, "ab")
     claim(broker, worker=WORKER)
     if what == "queue":
-        readers.pause(QUEUE)
+        rtq.queues[QUEUE].pause()
     elif what == "task":
         readers.task_pauses.pause_task("shop.index", QUEUE)
     else:

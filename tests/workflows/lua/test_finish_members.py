@@ -147,7 +147,7 @@ def test_what_had_died_has_succeeded_now(redis, broker, readers):
     settle(broker, "bury", *members[:8])
     settle(broker, "ack", members[8])
     assert ends_of(broker) == "1 8 0"
-    readers.requeue(QUEUE, [member.id for member in members[:5]])
+    readers.actions.done("requeue", QUEUE, [member.id for member in members[:5]])
 
     settle(broker, "ack", *claim_members(broker))
 

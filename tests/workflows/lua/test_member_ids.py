@@ -40,10 +40,10 @@ def test_lua_and_python_say_the_same(redis):
     assert 200 < sum(map(is_member, made)) < len(made) - 200
 
 
-def test_of_a_job_that_names_a_shard_nothing_is_noted(redis, broker, readers):
+def test_of_a_job_that_names_a_shard_nothing_is_noted(redis, broker, access):
     job = new_job()._replace(id=new_job_id(1))
     broker.enqueue(QUEUE, [job])
-    readers.cancel(job.id)
+    access.cancel(job.id)
 
     assert is_member(job.id) is False
     assert "ended_members" not in snapshot(redis)

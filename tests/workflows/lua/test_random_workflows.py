@@ -9,6 +9,7 @@ from collections import defaultdict
 
 import pytest
 
+from django_rtq.core.broker.one_job import JobAccess
 from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import is_member
@@ -271,7 +272,7 @@ class Run:
     def send(self):
         queue, _, job_id = self.pick("scheduled")
         if job_id and self.is_waiting(queue, job_id):
-            self.readers.send(job_id, "go", 7, queue=queue)
+            JobAccess(self.broker).send(job_id, "go", 7, queue=queue)
             self.memory[job_id][f"event {self.waits[job_id]} go"] = "7"
             assert (queue, job_id) in [(place[0], place[2]) for place in self.places()["lane"]]
 
@@ -282,14 +283,14 @@ class Run:
     def run_now(self):
         queue, _, job_id = self.pick("scheduled")
         if job_id:
-            self.readers.run_now(job_id, queue)
+            self.readers.actions.run_now(job_id, queue)
 
     def requeue(self):
         queue, _, job_id = self.pick("dead")
         if job_id:
             target = self.dice.choice(QUEUES)
             if target == queue:
-                assert self.readers.requeue(queue, [job_id]) == [job_id]
+                assert self.readers.actions.done("requeue", queue, [job_id]) == [job_id]
             else:
                 assert requeue_elsewhere(self.broker, [JobHandle(job_id, queue)], target, queue=queue) == [job_id]
             self.note("open", job_id)
@@ -297,7 +298,7 @@ class Run:
     def discard(self):
         queue, _, job_id = self.pick("dead")
         if job_id:
-            assert self.readers.discard(queue, [job_id]) == [job_id]
+            assert self.readers.actions.done("discard", queue, [job_id]) == [job_id]
             self.note("gone", job_id)
 
     def purge(self):
@@ -311,7 +312,7 @@ class Run:
     def cancel(self):
         queue, _, job_id = self.pick("lane", "scheduled", "running")
         if job_id:
-            answer = self.readers.cancel(job_id, queue)
+            answer = JobAccess(self.broker).cancel(job_id, queue)
             self.note("gone" if answer == "cancelled" else "open", job_id)
 
     def cancel_queued(self):
@@ -333,9 +334,9 @@ class Run:
             for job in (*places["running"], *places["asked"]):
                 self.end_run(*job, "ack")
             for queue, _, job_id in self.places()["scheduled"]:
-                self.readers.run_now(job_id, queue)
+                self.readers.actions.run_now(job_id, queue)
             for queue, _, job_id in self.places()["dead"]:
-                self.readers.requeue(queue, [job_id])
+                self.readers.actions.done("requeue", queue, [job_id])
                 self.note("open", job_id)
             for _ in range(3):
                 self.claim()

@@ -97,6 +97,6 @@ def test_a_dead_letter_keeps_it_until_it_is_discarded(redis, broker, readers):
     settle(broker, "bury", job)
     assert snapshot(redis)[f"steps:{job.id}"] == STEPS
 
-    readers.discard(QUEUE, [job.id])
+    readers.actions.done("discard", QUEUE, [job.id])
 
     assert not [name for name in snapshot(redis) if "step" in name]

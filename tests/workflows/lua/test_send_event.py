@@ -179,10 +179,10 @@ def test_an_event_of_another_name_is_not_late(redis, broker):
     assert send_event(broker, job, "other") == "sent"
 
 
-def test_it_is_deleted_with_the_job(redis, broker, readers):
+def test_it_is_deleted_with_the_job(redis, broker, access):
     job = queued_job(broker, "a")
     send_event(broker, job)
 
-    readers.cancel(job.id)
+    access.cancel(job.id)
 
     assert not [name for name in snapshot(redis) if "step" in name]

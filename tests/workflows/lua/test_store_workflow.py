@@ -284,10 +284,10 @@ def test_all_queues_have_to_have_room(redis, broker):
         workflow_store(broker).store(rooms((QUEUE, "x", 3), ("low", "x", 1), ("low", "y", 1)))
 
 
-def test_cancelled_ids_do_not_count(redis, broker, readers):
+def test_cancelled_ids_do_not_count(redis, broker, access):
     first, second = queued_job(broker, client="x"), queued_job(broker, client="x")
     broker.limits.change(QUEUE, {"run:clients": "max_waiting=3"})
-    readers.cancel(second.id)
+    access.cancel(second.id)
     assert first.id in snapshot(redis)["jobs"]
 
     assert workflow_store(broker).store(rooms((QUEUE, "x", 2)))[0] == "ok"

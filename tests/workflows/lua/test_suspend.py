@@ -194,11 +194,11 @@ def test_a_place_under_a_limit_is_given_back(redis, broker):
 
 
 @pytest.mark.parametrize("verb", ["cancel", "purge"])
-def test_what_it_remembers_goes_with_it(redis, broker, readers, verb):
+def test_what_it_remembers_goes_with_it(redis, broker, readers, access, verb):
     job = claimed_job(broker, "a")
     suspend(broker, job)
 
-    readers.cancel(job.id) if verb == "cancel" else readers.purge(QUEUE)
+    access.cancel(job.id) if verb == "cancel" else readers.sweeps.purge_some(QUEUE, None)
 
     assert not [name for name in snapshot(redis) if "step" in name]
 
@@ -207,7 +207,7 @@ def test_run_now_ends_the_wait(redis, broker, readers):
     job = claimed_job(broker, "a")
     suspend(broker, job)
 
-    readers.run_now(job.id, QUEUE)
+    readers.actions.run_now(job.id, QUEUE)
 
     assert claim(broker, worker=WORKER) == [job.id]
     known = step_store(broker).read(holder(broker, job))

@@ -38,7 +38,7 @@ def work(broker, worker, *, ran):
 
 def requeue_dead(broker, readers):
     dead = [job_id.decode() for job_id in broker.redis.execute_one(("ZRANGE", broker.keys.of(QUEUE).dead, 0, -1))]
-    readers.requeue(QUEUE, dead)
+    readers.actions.done("requeue", QUEUE, dead)
 
 
 def live_once(broker, readers, worker, ran):

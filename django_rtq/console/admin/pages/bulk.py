@@ -21,7 +21,6 @@ from django_rtq import models
 from django_rtq.console.acting.jobs import (
     ROUTED,
     act,
-    check_states,
     done_text,
     nothing_text,
     question,
@@ -41,7 +40,7 @@ from django_rtq.console.reading.selection import QueryError, Selection, query_er
 from django_rtq.console.reading.sweep import STEP, Count, Sweep
 from django_rtq.console.redaction import redacted
 from django_rtq.console.sanitize import clean_text
-from django_rtq.console.search import read_query
+from django_rtq.console.search import check_states, read_query
 from django_rtq.core.jobs.job import JobState, moment
 from django_rtq.exceptions import BrokerError
 from django_rtq.models import AdminEntry
@@ -205,7 +204,7 @@ class BulkPages(PageAdmin):
         """Do it, tell the user and log it. Raises BrokerError, after what was done until then has been logged."""
         sweep, ids, workflows = form.sweep, form.wanted.ids, form.workflows(place_of(request).readers)
         stop_workflows(workflows)
-        acted = act(place_of(request).readers, sweep, seconds=REQUEST_SECONDS, limit=STEP)
+        acted = act(place_of(request), sweep, seconds=REQUEST_SECONDS, limit=STEP)
         result, jobs, error = acted.result, acted.rest, acted.error
         text = said = done_text(sweep, result)
         if jobs:

@@ -79,8 +79,8 @@ class ClientAdmin(SheetAdmin):
 
     def pause(self, request: HttpRequest) -> HttpResponse:
         """Pause a client in one queue, or in all queues."""
-        name, limits, by = _client_of(request.POST), place_of(request).readers.limits, request.user.get_username()
-        done = [queue for queue in _queues_of(request) if limits.pause_client(queue, name, by)]
+        name, by = _client_of(request.POST), request.user.get_username()
+        done = place_of(request).clients[name].pause(_posted_queue(request), by=by)
         if done:
             message = _("Client %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start.")
             self._log(request, name, _("Paused in %(queues)s.") % {"queues": ", ".join(done)})
@@ -91,8 +91,8 @@ class ClientAdmin(SheetAdmin):
 
     def resume(self, request: HttpRequest) -> HttpResponse:
         """Resume a client in one queue, or in all queues."""
-        name, limits = _client_of(request.POST), place_of(request).readers.limits
-        done = [queue for queue in _queues_of(request) if limits.resume_client(queue, name)]
+        name = _client_of(request.POST)
+        done = place_of(request).clients[name].resume(_posted_queue(request))
         if done:
             self._log(request, name, _("Resumed in %(queues)s.") % {"queues": ", ".join(done)})
             message = _("Client %(name)s was resumed in %(queues)s.")
@@ -140,12 +140,14 @@ class ClientAdmin(SheetAdmin):
                     readers_of(place).clients.forget()
 
     def _set_limits(self, request: HttpRequest, queue: str, name: str, scope: str, form: LimitsForm) -> HttpResponse:
-        limits, changed = place_of(request).readers.limits, form.changed_limits
-        if changed and scope == "client":
-            limits.set_client(queue, name, **changed)
-        elif changed:
-            (limits.set_default if scope == "each" else limits.set_queue)(queue, **changed)
+        place, changed = place_of(request), form.changed_limits
         if changed:
+            if scope == "client":
+                place.clients[name].limit(queue, **changed)
+            elif scope == "each":
+                place.queues[queue].limit_clients(**changed)
+            else:
+                place.queues[queue].limit(**changed)
             what = ", ".join(f"{limit}={value}" for limit, value in changed.items())
             text = _("Limits in queue %(queue)s changed: %(limits)s") % {"queue": queue, "limits": what}
             if scope == "client":
@@ -184,11 +186,9 @@ def _queue_of(data: Any) -> str:
     return queue
 
 
-def _queues_of(request: HttpRequest) -> list[str]:
-    """The queue of a form; without one, all queues."""
-    if "queue" in request.POST:
-        return [_queue_of(request.POST)]
-    return place_of(request).readers.queues.names()
+def _posted_queue(request: HttpRequest) -> str | None:
+    """The queue of a form; without one, all queues are meant."""
+    return _queue_of(request.POST) if "queue" in request.POST else None
 
 
 def _limits_of(readers: Readers, queue: str, name: str, scope: str) -> Limits:

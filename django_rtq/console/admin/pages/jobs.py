@@ -31,6 +31,7 @@ from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.searching import JobSearch
 from django_rtq.console.admin.pages.sheet_admin import MAX_PAGES
 from django_rtq.console.formatting import STATE_LABELS
+from django_rtq.console.nouns import OneJob
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.jobs.written import written_text
 from django_rtq.console.reading.members import membership_of
@@ -184,7 +185,7 @@ class JobAdmin(BulkPages):
         if request.method != "POST" or refuses_target(request):
             return self._choose_target(request, job)
         target = read_target(place_of(request).readers, request.POST)
-        if not place_of(request).readers.requeue(job.queue, [job_id], to=target):
+        if not _noun(request, job).requeue(to=target):
             return self._unchanged(request, job_id, job.queue)
         if not target:
             return self._succeeded(request, job, _("Requeued."), _("Job %(id)s was requeued."))
@@ -198,7 +199,7 @@ class JobAdmin(BulkPages):
         """Queue a scheduled or retrying job now."""
         job = self._find(request, job_id)
         try:
-            place_of(request).readers.run_now(job_id, job.queue)
+            _noun(request, job).run_now()
         except WrongState:
             return self._unchanged(request, job_id, job.queue)
         return self._succeeded(request, job, _("Run now."), _("Job %(id)s is queued now."))
@@ -213,13 +214,13 @@ class JobAdmin(BulkPages):
         if action == "discard":
             return self._discard(request, job)
         try:
-            answer = place_of(request).readers.cancel(job_id, job.queue, terminate=action == "terminate")
+            answer = _noun(request, job).cancel(terminate=action == "terminate")
         except WrongState:
             return self._unchanged(request, job_id, job.queue)
         return self._succeeded(request, job, *cancel_messages(answer, terminate=action == "terminate"))
 
     def _discard(self, request: HttpRequest, job: JobDetails) -> HttpResponse:
-        if not place_of(request).readers.discard(job.queue, [job.id]):
+        if not _noun(request, job).discard():
             return self._unchanged(request, job.id, job.queue)
         back = self.url("queue_change", job.queue, query={"state": "dead"})
         return self._succeeded(request, job, _("Discarded."), _("Job %(id)s was discarded."), back)
@@ -233,7 +234,7 @@ class JobAdmin(BulkPages):
             return self._unchanged(request, job_id, job.queue)
         form = CallForm(request.POST or None, task=job.task, args=job.args, kwargs=job.kwargs)
         try:
-            if request.method == "POST" and form.is_valid() and _requeue_changed(place_of(request).readers, job, form):
+            if request.method == "POST" and form.is_valid() and _requeue_changed(_noun(request, job), job, form):
                 message = _("Job %(id)s was requeued with the new arguments.")
                 return self._succeeded(request, job, _("Requeued with changed arguments."), message)
         except WrongState:
@@ -255,9 +256,7 @@ class JobAdmin(BulkPages):
         token = request.POST.get("token", "") or secrets.token_hex(8)
         if request.method == "POST" and form.is_valid():
             try:
-                place_of(request).readers.send(
-                    job.id, job.event, form.cleaned_data["value"], queue=job.queue, token=token
-                )
+                _noun(request, job).send(job.event, form.cleaned_data["value"], token=token)
             except WrongState as error:
                 messages.warning(request, _("Nothing was done: %(error)s") % {"error": clean_text(str(error), 300)})
                 return HttpResponseRedirect(self._job_url(job_id, job.queue))
@@ -341,6 +340,10 @@ class JobAdmin(BulkPages):
         return HttpResponseRedirect(query_params.get_next_url(request, self._job_url(job_id, queue)))
 
 
+def _noun(request: HttpRequest, job: JobDetails) -> OneJob:
+    return OneJob(place_of(request), job.id, job.queue)
+
+
 def why_unchanged(readers: Readers, job_id: str, queue: str) -> str:
     """Why an action changed nothing."""
     shown = clean_text(job_id, 60)
@@ -354,7 +357,7 @@ def why_unchanged(readers: Readers, job_id: str, queue: str) -> str:
     }
 
 
-def _requeue_changed(readers: Readers, job: JobDetails, form: CallForm) -> bool:
+def _requeue_changed(noun: OneJob, job: JobDetails, form: CallForm) -> bool:
     """Requeue a dead letter with the arguments of a form. False: the form says why not. Raises WrongState."""
     task = known_task(job.task)
     if task and has_committed(task.exactly_once, job.id):
@@ -366,7 +369,7 @@ def _requeue_changed(readers: Readers, job: JobDetails, form: CallForm) -> bool:
         form.add_error(None, text)
         return False
     try:
-        readers.requeue_changed(job.queue, job.id, form.cleaned_data["args"], form.cleaned_data["kwargs"])
+        noun.requeue_changed(form.cleaned_data["args"], form.cleaned_data["kwargs"])
     except PayloadError as error:
         form.add_error(None, str(error))
         return False

@@ -66,8 +66,6 @@ class SheetAdmin(PageAdmin):
     def ask(self, request: HttpRequest, verb: Verb, target: Target) -> HttpResponse:
         """The page that asks, with the number and what is lost."""
         words = target.words
-        if verb.count is not None:
-            words["count"] = verb.count(place_of(request).readers, target)
         context = {
             "title": verb.title % words,
             "question": verb.question % words,
@@ -102,7 +100,7 @@ class SheetAdmin(PageAdmin):
 
     def run(self, request: HttpRequest, verb: Verb, target: Target) -> Said:
         """Do it, and log it."""
-        said = verb.run(place_of(request).readers, target)
+        said = verb.run(place_of(request), target)
         if said.log:
             log_action(request, self.entry(target), said.log)
         return said

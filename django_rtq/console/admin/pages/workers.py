@@ -33,9 +33,9 @@ class WorkerAdmin(SheetAdmin):
 
     def wake_all(self, request: HttpRequest) -> HttpResponse:
         """Ask all rtq_worker to start jobs again."""
-        readers, wake = place_of(request).readers, SWITCHES["worker"].off
-        for name in {worker.supervisor_name: worker.name for worker in readers.workers()}.values():
-            wake.run(readers, Target(name))  # one that has exited since refuses
+        place, wake = place_of(request), SWITCHES["worker"].off
+        for name in {worker.supervisor_name: worker.name for worker in place.workers}.values():
+            wake.run(place, Target(name))  # one that has exited since refuses
         log_action(request, self.model(name="*"), str(wake.log))
         messages.success(request, _("All workers were asked to start new jobs again."))
         return HttpResponseRedirect(self.url("worker_changelist"))

@@ -55,7 +55,7 @@ def test_many_clients_are_counted_in_steps(broker, readers):
     assert sum(one.scheduled for one in totals) == 3
 
 
-def test_limits_pauses_and_running_jobs_are_told(broker, readers):
+def test_limits_pauses_and_running_jobs_are_told(broker, readers, rtq):
     readers.limits.set_default(QUEUE, max_running=1)
     claimed_job(broker, client="x")
     queued_job(broker, client="x")
@@ -64,7 +64,7 @@ def test_limits_pauses_and_running_jobs_are_told(broker, readers):
     readers.limits.set_client("low", "y", max_running=7)
     readers.limits.pause_client("low", "z", "eve")
     queued_job(broker, client="z", queue="low")
-    readers.pause("low")
+    rtq.queues["low"].pause()
 
     found = listed(readers)
 

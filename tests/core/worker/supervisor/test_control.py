@@ -176,7 +176,7 @@ def test_what_people_leave_behind_goes_away(redis, broker, control):
         assert 0 < redis.ttl(key) <= 3600
 
 
-def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis, broker, readers, control, child):
+def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis, broker, readers, rtq, control, child):
     heartbeat = Heartbeat(
         broker,
         [QUEUE, "low"],
@@ -194,5 +194,5 @@ def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis,
     assert child.signals == ["SIGUSR1"]
     (worker,) = readers.workers([QUEUE])
     assert (worker.supervisor_name, worker.is_quiet) == (control.supervisor, True)
-    readers.wake_worker(WORKER)
+    rtq.workers[WORKER].wake()
     assert redis.get(broker.keys.control(control.supervisor)) == b"work"
