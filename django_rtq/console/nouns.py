@@ -32,8 +32,9 @@ from django_rtq.core import signals
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.core.broker.one_job import JobAccess, access_to_jobs
-from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
+from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.task_backends import place_of_job, shard_numbers
+from django_rtq.core.jobs.aliases import names_of
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.exceptions import LeaseNotExpired, TooManyPausedTasks, WorkerNotFound, WrongState
@@ -46,6 +47,7 @@ P = ParamSpec("P")
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _JOBS_AT_ONCE = 100  # that a coroutine gets from a thread
+MAX_CALLS = 100  # of resume, for one queue; the scheduler goes on
 
 
 def _awaited(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
@@ -487,24 +489,41 @@ class TaskInQueues(_Named):
         return self._place.jobs.filter(task=f"={self.name}")
 
     def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
-        """Start no more of its jobs. Returns the queues where it was not paused. Raises TooManyPausedTasks."""
-        full: list[TooManyPausedTasks] = []
-
-        def pause(shard: Readers) -> list[str]:
-            try:
-                return shard.task_pauses.pause_task(self.name, queue, by=by)
-            except TooManyPausedTasks as error:
-                full.append(error)
-                return error.paused
-
-        paused = _names(self._in_each(pause))
-        if full:
-            raise TooManyPausedTasks(full[0].queue, paused)
+        """Start no more of its jobs. Returns the queues where it was not paused. Raises TooManyPausedTasks, if a queue
+        has too many; the task is paused in the others then."""
+        answers = joined(self._in_each(lambda shard: self._send(shard, "pause", self._wanted(shard, queue), by)))
+        paused = sorted({name for (name, _), answer in answers if answer == b"paused"})
+        if full := [name for (name, _), answer in answers if answer == b"full"]:
+            raise TooManyPausedTasks(full[0], paused)
         return paused
 
     def resume(self, queue: str | None = None) -> list[str]:
-        """Start its jobs again. Returns the queues where it was paused."""
-        return _names(self._in_each(lambda shard: shard.task_pauses.resume_task(self.name, queue)))
+        """Start its jobs again, ahead of later jobs of their clients. Returns the queues where it was paused.
+
+        If many jobs wait, the scheduler gives the rest back.
+        """
+        return _names(self._in_each(lambda shard: self._resume(shard, queue)))
+
+    def _resume(self, shard: Readers, queue: str | None) -> list[str]:
+        resumed, left = list[str](), self._wanted(shard, queue)
+        for _ in range(MAX_CALLS):
+            replies = self._send(shard, "resume", left, MAINTAIN_AT_ONCE)
+            resumed += [name for (name, _), (status, _, _) in replies if status == b"resumed"]
+            left = [pair for pair, (_, _, has_more) in replies if has_more]
+        return resumed
+
+    def _wanted(self, shard: Readers, queue: str | None) -> list[tuple[str, str]]:
+        """The queues, and its name and aliases there."""
+        names = shard.queues.names() if queue is None else [queue]
+        return [(name, task) for name in names for task in names_of(self.name)]
+
+    def _send(
+        self, shard: Readers, script: str, wanted: Sequence[tuple[str, str]], argument: str | int
+    ) -> list[tuple[tuple[str, str], Any]]:
+        """The replies, in one round trip."""
+        broker = shard.broker
+        calls = [SCRIPTS[script].call(broker.keys.of(name), (task, argument)) for name, task in wanted]
+        return list(zip(wanted, broker.redis.execute(calls, resend=True) if calls else [], strict=True))
 
     apause = _awaited(pause)
     aresume = _awaited(resume)

@@ -26,7 +26,6 @@ from django_rtq.console.reading.queues import QueueReader, read_queue_details
 from django_rtq.console.reading.shared_overview import SharedOverview
 from django_rtq.console.reading.sweep import Sweeper
 from django_rtq.console.reading.task_details import TaskReader
-from django_rtq.console.reading.task_pauses import TaskPauses
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.core.broker.one_job import find
@@ -71,7 +70,6 @@ class Readers:
         self.sweeps = Sweeper(broker)
         self.tasks = TaskReader(broker)
         self.memory = MemoryReader(broker)
-        self.task_pauses = TaskPauses(broker)
 
     # -- places
 

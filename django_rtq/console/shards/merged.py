@@ -106,19 +106,19 @@ class AllShards(Readers):
         """The answers of all shards."""
         return list(self.ask(lambda readers, _: read(readers)).values())
 
-    def act(self, do: Callable[[Readers, int], T], numbers: Iterable[int] | None = None) -> Mapping[int, T]:
-        """Do it in these shards, or in all, one after the other: signals are sent in this thread. Raises RTQError."""
+    def in_each_shard(self, do: Callable[[Readers], T]) -> list[T]:
+        """Do it in one shard after the other: signals are sent in this thread. Raises RTQError."""
         if not self._is_known_who_answers:
             self.every(lambda readers: readers.queues.names())
         done, refused = dict[int, T](), list[RTQError]()
-        for number in self._answering(numbers):
+        for number in self._answering(None):
             try:
-                done[number] = do(readers_of(shard_place(number)), number)
+                done[number] = do(readers_of(shard_place(number)))
             except BrokerError as error:
                 self.silent[number] = SilentShard(number, utc_now(), str(error))
             except RTQError as error:
                 refused.append(error)
-        return self._checked(ShardAnswers(done, [], refused))
+        return list(self._checked(ShardAnswers(done, [], refused)).values())
 
     @property
     def places(self) -> list[str]:
@@ -182,11 +182,6 @@ class AllShards(Readers):
             series=merge_series([page.series for page in pages.values()]),
             deploys=next(iter(pages.values())).deploys,
         )
-
-    # -- act
-
-    def in_each_shard(self, do: Callable[[Readers], T]) -> list[T]:
-        return list(self.act(lambda readers, _: do(readers)).values())
 
 
 class _Merged:

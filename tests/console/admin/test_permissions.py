@@ -74,7 +74,7 @@ def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, per
     if name == "queue_resume":
         rtq.queues[QUEUE].pause()
     if name == "registeredtask_resume":
-        readers.task_pauses.pause_task(MAIL, QUEUE)
+        rtq.tasks[MAIL].pause(QUEUE)
     if name == "client_resume":
         readers.limits.pause_client(QUEUE, "florist")
     before = seen()

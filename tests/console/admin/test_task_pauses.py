@@ -10,7 +10,7 @@ LIST = "/admin/django_rtq/registeredtask/"
 PAGE = f"{LIST}{MAIL.replace('_', '_5F')}/"
 
 
-def test_a_task_is_paused_and_resumed_on_its_page(broker, readers, operator):
+def test_a_task_is_paused_and_resumed_on_its_page(broker, operator):
     job = queued_job(broker, body=body(task=MAIL))
     broker.register_queues(["mail"])
 
@@ -54,7 +54,7 @@ def test_a_task_that_only_redis_knows_is_paused(broker, readers, operator):
     assert [entry.object_id for entry in LogEntry.objects.all()] == ["ship"]
 
 
-def test_in_one_queue_and_from_the_list(broker, readers, operator):
+def test_in_one_queue_and_from_the_list(broker, operator):
     broker.register_queues([QUEUE, "mail"])
     queued_job(broker, body=body(task=MAIL))
 
@@ -74,10 +74,10 @@ def test_in_one_queue_and_from_the_list(broker, readers, operator):
     assert "is not paused" in text(operator.post(f"{PAGE}resume/", {"queue": QUEUE}, follow=True))
 
 
-def test_too_many_are_paused_in_one_of_the_queues(broker, readers, operator):
+def test_too_many_are_paused_in_one_of_the_queues(broker, rtq, operator):
     broker.register_queues([QUEUE, "mail"])
     for number in range(100):
-        readers.task_pauses.pause_task(f"task{number}", QUEUE)
+        rtq.tasks[f"task{number}"].pause(QUEUE)
 
     page = text(operator.post(f"{PAGE}pause/", follow=True))
 
@@ -90,9 +90,9 @@ def test_too_many_are_paused_in_one_of_the_queues(broker, readers, operator):
     assert len(logged()) == 1
 
 
-def test_a_held_job_is_not_said_to_be_due(broker, readers, operator):
+def test_a_held_job_is_not_said_to_be_due(broker, rtq, operator):
     job = queued_job(broker, body=body(task=MAIL))
-    readers.task_pauses.pause_task(MAIL, by="eve")
+    rtq.tasks[MAIL].pause(by="eve")
     claim(broker)
 
     listed = text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/", {"state": "scheduled"}))

@@ -64,12 +64,12 @@ def test_its_jobs_are_counted_with_links_to_the_filtered_lists(broker, operator)
     assert "Send" in text(answer)  # the docstring
 
 
-def test_of_many_queues_those_with_most_jobs_are_shown(broker, readers, operator, monkeypatch):
+def test_of_many_queues_those_with_most_jobs_are_shown(broker, rtq, operator, monkeypatch):
     monkeypatch.setattr(tasks, "MAX_QUEUES_SHOWN", 3)
     for number in range(5):
         for _ in range(number + 1):
             queued_job(broker, body=body(1), queue=f"q{number}")
-    readers.task_pauses.pause_task(MAIL, "q1", by="ada")
+    rtq.tasks[MAIL].pause("q1", by="ada")
 
     few, every = operator.get(PAGE), operator.get(f"{PAGE}?queues=all")
 

@@ -33,7 +33,7 @@ def used(broker, readers, rtq, transactional_db):
     finished_job(broker, queue="served")
     rtq.queues["paused"].pause()
     readers.limits.pause_client("default", "beta", "eve")
-    readers.task_pauses.pause_task(TASK, "paused")
+    rtq.tasks[TASK].pause("paused")
     broker.sign_on(["served"], "web1-11")
     broker.heartbeat(["served"], {"web1-11": {"supervisor_name": "web1-10"}}, promote=False)
     Schedule(name="nightly", task=TASK, cron="0 5 * * *").save()

@@ -73,10 +73,10 @@ def test_names_that_are_not_utf8_are_refused(broker, action):
     assert "is not valid UTF-8" in run("rtq_tasks", action, "default", "\udcff").error
 
 
-def test_one_of_the_queues_has_too_many(broker, readers):
+def test_one_of_the_queues_has_too_many(broker, rtq):
     broker.register_queues(["default", "mail"])
     for number in range(100):
-        readers.task_pauses.pause_task(f"task{number}", "default")
+        rtq.tasks[f"task{number}"].pause("default")
 
     result = run("rtq_tasks", "pause", "*", TASK)
     again = run("rtq_tasks", "pause", "*", TASK)

@@ -122,7 +122,7 @@ def a_queue_is_paused(project):
 
 
 def a_task_is_paused(project):
-    project.readers.task_pauses.pause_task(TASK, by="ada")
+    rtq.tasks[TASK].pause(by="ada")
 
 
 def a_queue_is_not_served(project):

@@ -11,15 +11,10 @@ from tests.support.jobs import QUEUE, WORKER, claim, new_job, queued_job
 TASK = "charge"
 
 
-@pytest.fixture
-def pauses(readers):
-    return readers.task_pauses
-
-
-def test_its_jobs_wait_and_those_of_others_go_on(broker, readers, pauses):
+def test_its_jobs_wait_and_those_of_others_go_on(broker, readers, rtq):
     waits = [queued_job(broker, body=CHARGE) for _ in range(3)]
     runs = [queued_job(broker, body=body) for body in ('{"task":"mail"}', "{}", '{"task":"charge.later"}')]
-    pauses.pause_task(TASK, QUEUE)
+    rtq.tasks[TASK].pause(QUEUE)
 
     assert claim(broker, 9) == [job.id for job in runs]
 
@@ -29,10 +24,10 @@ def test_its_jobs_wait_and_those_of_others_go_on(broker, readers, pauses):
     assert claim(broker) == []
 
 
-def test_a_claim_holds_200_jobs_at_most_and_says_that_there_are_more(redis, broker, readers, pauses):
+def test_a_claim_holds_200_jobs_at_most_and_says_that_there_are_more(redis, broker, readers, rtq):
     broker.enqueue(QUEUE, [new_job(str(number), body=CHARGE) for number in range(300)])
     last = queued_job(broker)
-    pauses.pause_task(TASK, QUEUE)
+    rtq.tasks[TASK].pause(QUEUE)
     broker.sign_on([QUEUE], WORKER)
 
     first, second = (broker.claim(WORKER, [QUEUE], 1) for _ in range(2))
@@ -42,32 +37,32 @@ def test_a_claim_holds_200_jobs_at_most_and_says_that_there_are_more(redis, brok
     assert [job_id.decode() for part in second.claimed for job_id in part.ids] == [last.id]
 
 
-def test_large_records_make_a_claim_hold_fewer(broker, readers, pauses):
+def test_large_records_make_a_claim_hold_fewer(broker, readers, rtq):
     body = '{"task":"charge","args":["' + 200_000 * "x" + '"]}'
     for _ in range(60):
         queued_job(broker, body=body)
-    pauses.pause_task(TASK, QUEUE)
+    rtq.tasks[TASK].pause(QUEUE)
 
     assert claim(broker) == []
 
     assert readers.queues.get(QUEUE).held == 15  # one, two, four and eight together
 
 
-def test_a_hundred_tasks_of_a_queue_may_be_paused(pauses):
+def test_a_hundred_tasks_of_a_queue_may_be_paused(rtq):
     for number in range(100):
-        assert pauses.pause_task(f"task{number}", QUEUE) == [QUEUE]
+        assert rtq.tasks[f"task{number}"].pause(QUEUE) == [QUEUE]
 
     with pytest.raises(TooManyPausedTasks, match="In queue default, 100 tasks are paused already"):
-        pauses.pause_task("one.more", QUEUE)
-    pauses.resume_task("task7", QUEUE)
-    assert pauses.pause_task("one.more", QUEUE) == [QUEUE]
+        rtq.tasks["one.more"].pause(QUEUE)
+    rtq.tasks["task7"].resume(QUEUE)
+    assert rtq.tasks["one.more"].pause(QUEUE) == [QUEUE]
 
 
-def test_a_claim_for_many_does_not_look_again_and_again(broker, pauses):
+def test_a_claim_for_many_does_not_look_again_and_again(broker, rtq):
     """Where each second job is of a paused task."""
     for body in 100 * (CHARGE, "{}"):
         queued_job(broker, body=body)
-    pauses.pause_task(TASK, QUEUE)
+    rtq.tasks[TASK].pause(QUEUE)
     broker.sign_on([QUEUE], WORKER)
 
     first = broker.claim(WORKER, [QUEUE], 100)
@@ -76,9 +71,9 @@ def test_a_claim_for_many_does_not_look_again_and_again(broker, pauses):
     assert len(claim(broker, 100)) == 34
 
 
-def test_its_jobs_are_cancelled_although_claims_move_them_meanwhile(broker, readers, pauses):
+def test_its_jobs_are_cancelled_although_claims_move_them_meanwhile(broker, readers, rtq):
     jobs = [queued_job(broker, body=CHARGE) for _ in range(5)]
-    pauses.pause_task(TASK, QUEUE)
+    rtq.tasks[TASK].pause(QUEUE)
     steps = sweeps.steps(readers, "cancel", task=TASK)
 
     done = list(next(steps).done)  # the scheduled ones
@@ -89,11 +84,11 @@ def test_its_jobs_are_cancelled_although_claims_move_them_meanwhile(broker, read
     assert readers.queues.get(QUEUE).held == 0
 
 
-def test_large_records_that_are_read_in_vain_end_a_claim(broker, pauses):
+def test_large_records_that_are_read_in_vain_end_a_claim(broker, rtq):
     for _ in range(40):
         queued_job(broker, body=CHARGE)
         queued_job(broker, body='{"task":"mail","args":["' + 100_000 * "x" + '"]}')
-    pauses.pause_task(TASK, QUEUE)
+    rtq.tasks[TASK].pause(QUEUE)
     broker.sign_on([QUEUE], WORKER)
 
     first = broker.claim(WORKER, [QUEUE], 40)
@@ -102,9 +97,9 @@ def test_large_records_that_are_read_in_vain_end_a_claim(broker, pauses):
     assert set(first.statuses) == {"more"}
 
 
-def test_promote_says_that_held_jobs_went_back(broker, pauses):
+def test_promote_says_that_held_jobs_went_back(broker, rtq):
     queued_job(broker, body=CHARGE)
-    pauses.pause_task(TASK, QUEUE)
+    rtq.tasks[TASK].pause(QUEUE)
     claim(broker)
     keys = broker.keys.of(QUEUE)
     entry = broker.redis.execute_one(("HGET", keys.paused, f"task:{TASK}"))

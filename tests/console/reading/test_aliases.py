@@ -31,23 +31,23 @@ def ship():
     """A task that was renamed."""
 
 
-def test_a_pause_and_its_end(broker, readers):
+def test_a_pause_and_its_end(broker, rtq):
     jobs = [queued_job(broker, body=body(name)) for name in (OLD, NEW)]
     other = queued_job(broker, body=body("aliases.older"))
 
-    assert readers.task_pauses.pause_task(NEW) == [QUEUE]
+    assert rtq.tasks[NEW].pause() == [QUEUE]
     assert claim_all(broker) == [other.id]
-    assert readers.task_pauses.pause_task(NEW) == []
+    assert rtq.tasks[NEW].pause() == []
 
-    assert readers.task_pauses.resume_task(NEW) == [QUEUE]
+    assert rtq.tasks[NEW].resume() == [QUEUE]
     assert claim(broker, 5) == [job.id for job in jobs]
 
 
-def test_one_name_alone_may_be_paused(broker, readers):
+def test_one_name_alone_may_be_paused(broker, rtq):
     job = queued_job(broker, body=body(NEW))
     queued_job(broker, body=body(OLD))
 
-    readers.task_pauses.pause_task(OLD)
+    rtq.tasks[OLD].pause()
 
     assert claim(broker, 5) == [job.id]
 

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from tests.markdown import read
 from tests.support.jobs import claim, queued_job
@@ -11,13 +9,7 @@ from tests.support.jobs import claim, queued_job
 CHARGE = '{"task":"shop.tasks.charge"}'
 
 
-@pytest.fixture
-def our_readers(readers, monkeypatch):
-    monkeypatch.setattr("django_rtq.console.reading.readers.readers_of", lambda *place: readers)
-    return readers
-
-
-def test_the_example_of_the_page_works(broker, our_readers):
+def test_the_example_of_the_page_works(broker, readers):
     broker.register_queues(["default", "mail"])
     (code,) = (code for code in re.findall(r"```python\n(.*?)```", read("docs/limits.md"), re.S) if ".pause(" in code)
     *start, pause, in_one_queue, resume = code.splitlines()
@@ -25,14 +17,14 @@ def test_the_example_of_the_page_works(broker, our_readers):
 
     exec("\n".join([*start, pause]))
     assert claim(broker, queues=["default", "mail"]) == []
-    assert [len(queue.paused_tasks) for queue in our_readers.queues.details(["default", "mail"])] == [1, 1]
+    assert [len(queue.paused_tasks) for queue in readers.queues.details(["default", "mail"])] == [1, 1]
     exec("\n".join([*start, in_one_queue, resume]))
 
     assert claim(broker, queues=["default", "mail"]) == [job.id]
 
 
-def test_a_pause_tells_who_and_since_when(broker, readers):
-    readers.task_pauses.pause_task("shop.tasks.charge", "default", by="eve")
+def test_a_pause_tells_who_and_since_when(broker, readers, rtq):
+    rtq.tasks["shop.tasks.charge"].pause("default", by="eve")
 
     (pause,) = readers.queues.get("default").paused_tasks
 
@@ -40,8 +32,8 @@ def test_a_pause_tells_who_and_since_when(broker, readers):
     assert pause.text.startswith("paused by eve, ")
 
 
-def test_the_name_may_have_any_letters(broker, readers):
-    readers.task_pauses.pause_task("shöp.tasks.zahlen", "default", by="Ève 2")
+def test_the_name_may_have_any_letters(broker, readers, rtq):
+    rtq.tasks["shöp.tasks.zahlen"].pause("default", by="Ève 2")
     queued_job(broker, body='{"task":"shöp.tasks.zahlen","args":[1]}')
 
     assert claim(broker) == []
@@ -50,8 +42,8 @@ def test_the_name_may_have_any_letters(broker, readers):
     assert (pause.task, pause.by, pause.held) == ("shöp.tasks.zahlen", "Ève 2", 1)
 
 
-def test_a_job_says_why_it_waits(broker, readers):
-    readers.task_pauses.pause_task("shop.tasks.charge", "default")
+def test_a_job_says_why_it_waits(broker, readers, rtq):
+    rtq.tasks["shop.tasks.charge"].pause("default")
     job = queued_job(broker, body=CHARGE)
 
     for _ in range(2):  # in its lane, and held

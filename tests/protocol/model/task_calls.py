@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django_rtq.console.nouns import Place
 from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.messages import NewJob
 from tests.support.jobs import QUEUE, WORKER, queued_job
@@ -13,11 +14,11 @@ CHARGE = '{"task":"charge"}'
 
 
 def pause(broker: Any, jobs: Any = None) -> None:
-    Readers(broker).task_pauses.pause_task("charge", QUEUE, by="eve")
+    Place(readers=Readers(broker)).tasks["charge"].pause(QUEUE, by="eve")
 
 
 def resume(broker: Any, jobs: Any) -> None:
-    Readers(broker).task_pauses.resume_task("charge", QUEUE)
+    Place(readers=Readers(broker)).tasks["charge"].resume(QUEUE)
 
 
 def paused(broker: Any) -> list[NewJob]:

@@ -177,13 +177,13 @@ def test_a_worker_that_is_not_known_gets_nothing(redis, broker):
 
 
 @pytest.mark.parametrize("what", ["queue", "task", "client"])
-def test_what_is_paused_gives_nothing(broker, readers, rtq, limits, what):
+def test_what_is_paused_gives_nothing(broker, rtq, limits, what):
     index_jobs(broker, "ab")
     claim(broker, worker=WORKER)
     if what == "queue":
         rtq.queues[QUEUE].pause()
     elif what == "task":
-        readers.task_pauses.pause_task("shop.index", QUEUE)
+        rtq.tasks["shop.index"].pause(QUEUE)
     else:
         limits.pause_client(QUEUE, "x")
 
