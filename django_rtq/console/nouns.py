@@ -346,18 +346,15 @@ class Queue(_Named):
 
     def pause(self, *, by: str = "") -> bool:
         """Start no more of its jobs. False: it was paused already. `by`: who does it."""
-        return b"paused" in self._call("pause", "", by)
+        return b"paused" in self._send("pause", by)
 
     def resume(self) -> bool:
         """Start its jobs again. False: it was not paused."""
-        return b"resumed" in [status for status, *_ in self._call("resume", "", 0)]
+        return b"resumed" in [status for status, *_ in self._send("resume", 0)]
 
-    def _call(self, script: str, *arguments: str | int) -> list[Any]:
-        def call(shard: Readers) -> Any:
-            command = SCRIPTS[script].call(shard.broker.keys.of(self.name), arguments)
-            return shard.broker.redis.execute_one(command, resend=True)
-
-        return self._in_each(call)
+    def _send(self, script: str, argument: str | int) -> list[Any]:
+        sent = self._in_each(lambda shard: _send(shard, script, [(self.name, "")], argument))
+        return [answer for _, answer in joined(sent)]
 
     def purge(self) -> int:
         """Delete all waiting jobs. Running jobs and dead letters stay. Returns how many."""
@@ -491,7 +488,7 @@ class TaskInQueues(_Named):
     def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
         """Start no more of its jobs. Returns the queues where it was not paused. Raises TooManyPausedTasks, if a queue
         has too many; the task is paused in the others then."""
-        answers = joined(self._in_each(lambda shard: self._send(shard, "pause", self._wanted(shard, queue), by)))
+        answers = joined(self._in_each(lambda shard: _send(shard, "pause", self._wanted(shard, queue), by)))
         paused = sorted({name for (name, _), answer in answers if answer == b"paused"})
         if full := [name for (name, _), answer in answers if answer == b"full"]:
             raise TooManyPausedTasks(full[0], paused)
@@ -507,7 +504,7 @@ class TaskInQueues(_Named):
     def _resume(self, shard: Readers, queue: str | None) -> list[str]:
         resumed, left = list[str](), self._wanted(shard, queue)
         for _ in range(MAX_CALLS):
-            replies = self._send(shard, "resume", left, MAINTAIN_AT_ONCE)
+            replies = _send(shard, "resume", left, MAINTAIN_AT_ONCE)
             resumed += [name for (name, _), (status, _, _) in replies if status == b"resumed"]
             left = [pair for pair, (_, _, has_more) in replies if has_more]
         return resumed
@@ -517,16 +514,17 @@ class TaskInQueues(_Named):
         names = shard.queues.names() if queue is None else [queue]
         return [(name, task) for name in names for task in names_of(self.name)]
 
-    def _send(
-        self, shard: Readers, script: str, wanted: Sequence[tuple[str, str]], argument: str | int
-    ) -> list[tuple[tuple[str, str], Any]]:
-        """The replies, in one round trip."""
-        broker = shard.broker
-        calls = [SCRIPTS[script].call(broker.keys.of(name), (task, argument)) for name, task in wanted]
-        return list(zip(wanted, broker.redis.execute(calls, resend=True) if calls else [], strict=True))
-
     apause = _awaited(pause)
     aresume = _awaited(resume)
+
+
+def _send(
+    shard: Readers, script: str, wanted: Sequence[tuple[str, str]], argument: str | int
+) -> list[tuple[tuple[str, str], Any]]:
+    """The replies about queues, or tasks in them, in one round trip."""
+    broker = shard.broker
+    calls = [SCRIPTS[script].call(broker.keys.of(queue), (task, argument)) for queue, task in wanted]
+    return list(zip(wanted, broker.redis.execute(calls, resend=True) if calls else [], strict=True))
 
 
 def _names(of_shards: Iterable[Iterable[str]]) -> list[str]:
