@@ -45,11 +45,11 @@ def measure(env: Environment, readings: Readings) -> None:
 def _starts_per_second(env: Environment) -> float:
     """Of a queue with more jobs than its rate allows, and several processes."""
     from benchmarks.jobs import take
-    from django_rtq.console.reading.readers import readers_of
+    from django_rtq import rtq
 
     seconds = 10 if env.is_quick else 30
     env.clear()
-    readers_of().limits.set_queue("default", rate=f"{RATE}/s")
+    rtq.queues["default"].limit(rate=f"{RATE}/s")
     jobs = WARM_UP + RATE * (seconds + 30)
     take.delay_many([((number, ""), {}) for number in range(jobs)])
     with env.worker("--processes", str(PROCESSES)) as worker:
@@ -62,10 +62,10 @@ def _starts_per_second(env: Environment) -> float:
 def _lateness(env: Environment) -> list[float]:
     """Ms of each start behind its time: so long after the start before it as the rate says."""
     from benchmarks.jobs import record_start
-    from django_rtq.console.reading.readers import readers_of
+    from django_rtq import rtq
 
     env.clear()
-    readers_of().limits.set_default("default", rate=f"{1000 // SPACE_MS}/s", burst=1)
+    rtq.queues["default"].limit_clients(rate=f"{1000 // SPACE_MS}/s", burst=1)
     record_start.delay_many([((slot,), {}) for slot in range(1, SPACED + 1)])
     with env.worker() as worker:
         env.wait_until(lambda: env.counters[SPACED], "all jobs started", worker)
@@ -77,10 +77,10 @@ def _starts(env: Environment) -> tuple[list[float], list[float]]:
     """Of a client that may run one job at a time: ms from delay() to the start of a job that waited for nothing, and
     from the end of a job to the start of the next one, which waited for it."""
     from benchmarks.jobs import record_run, record_start
-    from django_rtq.console.reading.readers import readers_of
+    from django_rtq import rtq
 
     env.clear()
-    readers_of().limits.set_default("default", max_running=1)
+    rtq.queues["default"].limit_clients(max_running=1)
     with env.worker("--processes", "2") as worker:
         at_once = [
             sample(env, worker, slot, record_start.delay, PAUSE_SECONDS[""]) for slot in range(1, ONE_BY_ONE + 1)
@@ -95,10 +95,10 @@ def _starts(env: Environment) -> tuple[list[float], list[float]]:
 def _drain(env: Environment, *, has_limits: bool) -> Cost:
     """Jobs of many clients. Each has a limit of running jobs and a rate, and reaches neither."""
     from benchmarks.jobs import noop_of_account
-    from django_rtq.console.reading.readers import readers_of
+    from django_rtq import rtq
 
     def set_limits() -> None:
-        readers_of().limits.set_default("default", max_running=1000, rate="10000/s")
+        rtq.queues["default"].limit_clients(max_running=1000, rate="10000/s")
 
     return drain.drain(env, noop_of_account, prepare=set_limits if has_limits else None)
 
@@ -106,17 +106,16 @@ def _drain(env: Environment, *, has_limits: bool) -> Cost:
 def _claims(env: Environment) -> dict[str, float]:
     """Median µs of claiming one job: from a queue without limits, from one with limits that nobody reaches, from one
     with many blocked clients beside these."""
-    from django_rtq.console.reading.readers import readers_of
+    from django_rtq import rtq
     from django_rtq.core.broker.brokers import get_broker
     from django_rtq.core.broker.worker_broker import for_workers
 
     env.clear()
     clients = 20_000 if env.is_quick else 100_000
     for queue, blocked in (("free", 0), ("blocked", clients)):
-        limits = readers_of().limits
-        limits.set_default(queue, max_running=0)
+        rtq.queues[queue].limit_clients(max_running=0)
         for number in range(FREE):
-            limits.set_client(queue, f"free-{number}", max_running=10)
+            rtq.clients[f"free-{number}"].limit(queue, max_running=10)
         _fill(queue, "blocked", blocked, 10)
         for_workers(get_broker()).sign_on([queue], WORKER)
         while for_workers(get_broker()).claim(WORKER, [queue], 500).claimed:  # each blocks some

@@ -44,10 +44,10 @@ def _deviation(env: Environment) -> float:
 def _time_deviation(env: Environment) -> float:
     """How far the share of the time of a client is from that of the others, at the most, with two processes."""
     from benchmarks.jobs import PROCESSES, nap_of_client
-    from django_rtq.console.reading.readers import readers_of
+    from django_rtq import rtq
 
     env.clear()
-    readers_of().limits.set_queue("default", fair_by="seconds")
+    rtq.queues["default"].limit(fair_by="seconds")
     seconds = 5 if env.is_quick else 20  # of both processes together
     for place, ms in enumerate(LENGTHS_MS):
         jobs = seconds * 1000 // ms
@@ -82,6 +82,6 @@ def _drain(env: Environment, jobs: int, *, has_weights: bool) -> Cost:
 
 
 def _set_weight(client: str, weight: float) -> None:
-    from django_rtq.console.reading.readers import readers_of
+    from django_rtq import rtq
 
-    readers_of().limits.set_client("default", client, weight=weight)
+    rtq.clients[client].limit("default", weight=weight)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import chain, islice
@@ -29,16 +29,19 @@ from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
 from django_rtq.console.search import STATES, check_states
 from django_rtq.core import signals
+from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.core.broker.one_job import JobAccess, access_to_jobs
+from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.task_backends import place_of_job, shard_numbers
+from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.jobs.aliases import names_of
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.exceptions import LeaseNotExpired, TooManyPausedTasks, WorkerNotFound, WrongState
-from django_rtq.limits.limits import LimitEditor, QueueLimits
+from django_rtq.limits.limits import QueueLimits, limits_text
 from django_rtq.scale.shard_options import share_of_queue
 from django_rtq.workflows.handle import WorkflowProgress
 
@@ -387,11 +390,13 @@ class Queue(_Named):
         readers, parts = self._readers, dict[str, dict[str, Any]]()
         if readers.is_of_all_shards:
             parts = {place: share_of_queue(self.name, limits, place) for place in readers.places}
-        readers.in_each_shard(lambda shard: shard.limits.set_queue(self.name, **parts.get(shard.place, limits)))
+        readers.in_each_shard(
+            lambda shard: _limit(shard, self.name, "queue", QUEUE_LIMITS, parts.get(shard.place, limits))
+        )
 
     def limit_clients(self, **limits: Any) -> None:
         """The same for each client, where it has no limit of its own."""
-        self._in_each(lambda shard: shard.limits.set_default(self.name, **limits))
+        self._in_each(lambda shard: _limit(shard, self.name, "clients", CLIENT_LIMITS, limits))
 
     adetails = _awaited(details)
     apause = _awaited(pause)
@@ -431,21 +436,31 @@ class Client(_Named):
 
         def change(shard: Readers) -> None:
             for name in names:
-                shard.limits.set_client(name, self.name, **limits)
+                _limit(shard, name, f"client:{self.name}", CLIENT_LIMITS, limits)
 
         self._in_each(change)
 
     def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
         """Start no more of its jobs. Returns the queues where it was not paused. `by`: who does it."""
-        return self._changed_in(queue, lambda limits, name: limits.pause_client(name, self.name, by))
+        return self._switched_in(queue, by)
 
     def resume(self, queue: str | None = None) -> list[str]:
         """Start its jobs again. Returns the queues where it was paused."""
-        return self._changed_in(queue, lambda limits, name: limits.resume_client(name, self.name))
+        return self._switched_in(queue, None)
 
-    def _changed_in(self, queue: str | None, change: Callable[[LimitEditor, str], bool]) -> list[str]:
+    def _switched_in(self, queue: str | None, by: str | None) -> list[str]:
         names = self._queues(queue)
-        return _names(self._in_each(lambda shard: [name for name in names if change(shard.limits, name)]))
+        return _names(self._in_each(lambda shard: [name for name in names if self._switch(shard.broker, name, by)]))
+
+    def _switch(self, broker: Broker, queue: str, by: str | None) -> bool:
+        """Pause it, or resume it: nobody does that. Returns whether it was not so before."""
+        field = f"paused:{self.name}"
+        known: list[Command] = [("HEXISTS", broker.keys.of(queue).limits, field), ("TIME",)]
+        was_paused, (seconds, _) = broker.redis.execute(known, resend=True)
+        if by is None or not was_paused:
+            text = "" if by is None else f"{int(seconds) * 1000} {by}"
+            broker.limits.change(queue, {f"run:{field}": text})
+        return bool(was_paused) == (by is None)
 
     def purge(self, queue: str | None = None) -> int:
         """Delete its waiting jobs. Running jobs and dead letters stay. Returns how many."""
@@ -525,6 +540,10 @@ def _send(
     broker = shard.broker
     calls = [SCRIPTS[script].call(broker.keys.of(queue), (task, argument)) for queue, task in wanted]
     return list(zip(wanted, broker.redis.execute(calls, resend=True) if calls else [], strict=True))
+
+
+def _limit(shard: Readers, queue: str, whose: str, known: Collection[str], limits: Mapping[str, Any]) -> None:
+    shard.broker.limits.change(queue, {f"run:{whose}": limits_text(known, limits)})
 
 
 def _names(of_shards: Iterable[Iterable[str]]) -> list[str]:

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command
-from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.jobs.job import clock_moment
 from django_rtq.core.validation import did_you_mean
 from django_rtq.limits.limit_kinds import LIMIT_KINDS
@@ -61,11 +60,10 @@ class QueueLimits:
     clients: Mapping[str, ClientLimits] = field(default_factory=dict)
 
 
-class LimitEditor:
-    """Reads and changes limits, and pauses clients. Any thread may use it. All methods raise BrokerUnavailable."""
+class LimitReader:
+    """Reads limits. Any thread may use it. Raises BrokerUnavailable."""
 
     def __init__(self, broker: Broker) -> None:
-        self._broker = broker
         self._redis, self._keys = broker.redis, broker.keys
 
     def read(self, queue: str) -> QueueLimits:
@@ -98,37 +96,6 @@ class LimitEditor:
                 for name in sorted(clients)
             },
         )
-
-    def set_queue(self, queue: str, **limits: Any) -> None:
-        """Change limits of a queue: set_queue("mail", max_running=5). The names and values are those of RTQ["QUEUES"].
-
-        None: no limit. "settings": what RTQ["QUEUES"] says. Other limits stay. Raises ValueError.
-        """
-        self._broker.limits.change(queue, {"run:queue": limits_text(QUEUE_LIMITS, limits)})
-
-    def set_default(self, queue: str, **limits: Any) -> None:
-        """The same for each client, where it has no limit of its own."""
-        self._broker.limits.change(queue, {"run:clients": limits_text(CLIENT_LIMITS, limits)})
-
-    def set_client(self, queue: str, client: str, **limits: Any) -> None:
-        """The same for one client."""
-        self._broker.limits.change(queue, {f"run:client:{client}": limits_text(CLIENT_LIMITS, limits)})
-
-    def pause_client(self, queue: str, client: str, by: str = "") -> bool:
-        """Start no more jobs of a client. What it enqueues waits. False: it was paused already."""
-        was_paused, (seconds, _) = self._redis.execute([self._is_paused(queue, client), ("TIME",)], resend=True)
-        if not was_paused:
-            self._broker.limits.change(queue, {f"run:paused:{client}": f"{int(seconds) * 1000} {by}"})
-        return not was_paused
-
-    def resume_client(self, queue: str, client: str) -> bool:
-        """Start the jobs of a paused client again. False: it was not paused."""
-        was_paused = self._redis.execute_one(self._is_paused(queue, client), resend=True)
-        self._broker.limits.change(queue, {f"run:paused:{client}": ""})
-        return bool(was_paused)
-
-    def _is_paused(self, queue: str, client: str) -> Command:
-        return ("HEXISTS", self._keys.of(queue).limits, f"paused:{client}")
 
 
 def limits_text(known: Collection[str], limits: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.test import override_settings
 from django.utils import timezone
 
-from django_rtq import BrokerUnavailable, QueueFull
+from django_rtq import BrokerUnavailable, QueueFull, rtq
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.hooks import command_hooks
@@ -115,7 +115,7 @@ def test_rows_of_a_backend_that_is_gone_are_kept_and_told(with_outbox, caplog):
 
 
 def test_a_full_queue(transactional_db, other, told):
-    readers_of("reports").limits.set_queue("default", max_waiting=1)
+    rtq.at("reports").queues["default"].limit(max_waiting=1)
     with pytest.raises(QueueFull):
         enqueue("reports", "reports", "default")
 

@@ -32,7 +32,7 @@ from django_rtq.core.broker.one_job import find
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.server_info import ServerDetails, ask_server
 from django_rtq.core.jobs.details import JobDetails, read_found
-from django_rtq.limits.limits import LimitEditor
+from django_rtq.limits.limits import LimitReader
 
 T = TypeVar("T")
 MOST_CLIENTS = 20  # of the page of a queue
@@ -64,7 +64,7 @@ class Readers:
         self.shared_overview = SharedOverview(self.overview)
         self.job_list = JobListReader(broker)
         self.dead_letters = DeadLetters(broker)
-        self.limits = LimitEditor(broker)
+        self.limits = LimitReader(broker)
         self.clients = ClientReader(broker)
         self.actions = Actions(broker)
         self.sweeps = Sweeper(broker)

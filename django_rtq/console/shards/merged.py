@@ -49,7 +49,7 @@ from django_rtq.core.broker.task_backends import (
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.databases.clocks import utc_now
 from django_rtq.exceptions import BrokerError, RTQError
-from django_rtq.limits.limits import LimitEditor, QueueLimits
+from django_rtq.limits.limits import LimitReader, QueueLimits
 
 T = TypeVar("T")
 Page = Callable[[Readers, str], JobPage]  # the page of a shard behind a cursor
@@ -256,7 +256,7 @@ class _DeadLetters(_Merged, DeadLetters):
         return complete
 
 
-class _Limits(_Merged, LimitEditor):
+class _Limits(_Merged, LimitReader):
     def read(self, queue: str) -> QueueLimits:
         """Only of the queue, and of each client."""
         every = self._shards.every(lambda readers: readers.limits.read(queue))

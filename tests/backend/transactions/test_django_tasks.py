@@ -94,8 +94,8 @@ def test_async_code(told):
     assert len(told) == 1
 
 
-def test_a_refused_job_is_not_told(told, readers):
-    readers.limits.set_queue("default", max_waiting=1)
+def test_a_refused_job_is_not_told(told, readers, rtq):
+    rtq.queues["default"].limit(max_waiting=1)
     task = tasks.add.using(on_commit=True)
 
     def act():

@@ -19,11 +19,11 @@ PAGE = f"{LIST}client/"
 WITHOUT_A_NAME = f"{PAGE}?client="
 
 
-def test_the_list_shows_who_waits_over_all_queues(broker, readers, operator):
+def test_the_list_shows_who_waits_over_all_queues(broker, operator, rtq):
     queued_job(broker, client="bakery")
     queued_job(broker, client="bakery", queue="low")
-    readers.limits.pause_client(QUEUE, "florist")
-    readers.limits.set_client(QUEUE, "grocer", max_running=1)
+    rtq.clients["florist"].pause(QUEUE)
+    rtq.clients["grocer"].limit(QUEUE, max_running=1)
 
     html = text(operator.get(LIST))
 
@@ -37,10 +37,10 @@ def rows(html):
     return re.findall(r'<th scope="row"><a href="[^"]*client=([^"]*)"', html)
 
 
-def test_the_list_is_searched_and_limited_by_its_url(broker, readers, operator):
+def test_the_list_is_searched_and_limited_by_its_url(broker, operator, rtq):
     for client in ("bakery", "Bakers & Co", "florist"):
         queued_job(broker, client=client)
-    readers.limits.pause_client(QUEUE, "florist")
+    rtq.clients["florist"].pause(QUEUE)
 
     html = text(operator.get(LIST, {"search": "BAKE", "sort": "name"}))
     assert [name.lower() for name in rows(html)] == ["bakers+%26+co", "bakery"]
@@ -52,8 +52,8 @@ def test_the_list_is_searched_and_limited_by_its_url(broker, readers, operator):
     assert f'href="{PAGE}?client=nosuch"' in html
 
 
-def test_a_client_is_shown_with_its_limits_and_why_it_waits(broker, readers, operator):
-    readers.limits.set_default(QUEUE, max_running=1)
+def test_a_client_is_shown_with_its_limits_and_why_it_waits(broker, operator, rtq):
+    rtq.queues[QUEUE].limit_clients(max_running=1)
     claimed_job(broker, client="bakery")
     queued_job(broker, client="bakery")
     claim(broker)
@@ -92,10 +92,10 @@ def test_what_cannot_be_a_client_is_not_found(broker, operator, client):
     assert operator.get(PAGE, {"client": client}).status_code == 404
 
 
-def test_the_buttons_of_each_queue_belong_to_one_form(broker, readers, operator):
+def test_the_buttons_of_each_queue_belong_to_one_form(broker, operator, rtq):
     for queue in (QUEUE, "low"):
         queued_job(broker, client="bakery", queue=queue)
-    readers.limits.pause_client("low", "bakery")
+    rtq.clients["bakery"].pause("low")
 
     html = text(operator.get(PAGE, {"client": "bakery"}))
 

@@ -76,7 +76,7 @@ def test_who_has_the_permission_acts_and_it_is_written_down_once(name, jobs, per
     if name == "registeredtask_resume":
         rtq.tasks[MAIL].pause(QUEUE)
     if name == "client_resume":
-        readers.limits.pause_client(QUEUE, "florist")
+        rtq.clients["florist"].pause(QUEUE)
     before = seen()
 
     answer = client.post(url_of(name, jobs), given(name, jobs))

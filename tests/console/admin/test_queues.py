@@ -119,9 +119,9 @@ def test_lines_end_with_the_last_whole_minute(broker, jobs, readers):
     ("limits", "why"),
     [({"max_running": 1}, "at its limit of 1 running job"), ({"rate": "1/d"}, "its rate lets no job start")],
 )
-def test_the_page_of_a_queue_says_which_limit_holds_it_back(broker, readers, operator, limits, why):
+def test_the_page_of_a_queue_says_which_limit_holds_it_back(broker, operator, limits, why, rtq):
     queued_job(broker), queued_job(broker)
-    readers.limits.set_queue(QUEUE, **limits)
+    rtq.queues[QUEUE].limit(**limits)
     claim(broker, 2)
     claim(broker, 2)
     assert why in text(operator.get(PAGE))

@@ -40,12 +40,12 @@ def test_what_takes_longer_becomes_a_job_of_each_queue(broker, readers, operator
     assert readers.queues.get("zoo").queued == 1
 
 
-def test_a_full_queue_takes_no_job_for_the_rest(broker, readers, operator, monkeypatch):
+def test_a_full_queue_takes_no_job_for_the_rest(broker, operator, monkeypatch, rtq):
     monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
     for queue in (QUEUE, "high", "low"):
         scheduled_job(broker, client="bakery", queue=queue)
         queued_job(broker, client="bakery", queue=queue)
-    readers.limits.set_queue("low", max_waiting=1)
+    rtq.queues["low"].limit(max_waiting=1)
     fields, _ = confirm_form(operator, f"{BULK}cancel/?q=client:bakery")
 
     assert operator.post(f"{BULK}cancel/", fields).status_code == 302

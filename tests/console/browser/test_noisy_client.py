@@ -13,11 +13,11 @@ CLIENTS = "/admin/django_rtq/client/"
 
 
 @pytest.fixture
-def flood(broker, readers):
+def flood(broker, rtq):
     """A client with many jobs that has used most of the workers' time, beside one with two."""
     for client in ("acme", "florist"):
         claimed_job(broker, client=client, body=body(client))
-    readers.limits.set_default(QUEUE, max_running=1)
+    rtq.queues[QUEUE].limit_clients(max_running=1)
     jobs = [queued_job(broker, client="acme", body=body(f"acme{n}")) for n in range(120)]
     jobs += [queued_job(broker, client="acme", queue="low", body=body("low"))]
     for _ in range(2):
@@ -52,8 +52,8 @@ def test_it_is_seen_why_its_jobs_wait(flood, page):
     page.wait_for_url("**/client/client/?client=acme")
 
 
-def test_all_its_buttons_are_seen_on_a_wide_screen(flood, broker, readers, page):
-    readers.limits.set_default("messages", max_running=1)
+def test_all_its_buttons_are_seen_on_a_wide_screen(flood, broker, page, rtq):
+    rtq.queues["messages"].limit_clients(max_running=1)
     for _ in range(120):
         queued_job(broker, client="acme", queue="messages", body=body("acme"))
     claim(broker, 1, queues=["messages"])

@@ -32,7 +32,7 @@ def used(broker, readers, rtq, transactional_db):
     broker.enqueue("default", [new_job(client="acme") for _ in range(3)])
     finished_job(broker, queue="served")
     rtq.queues["paused"].pause()
-    readers.limits.pause_client("default", "beta", "eve")
+    rtq.clients["beta"].pause("default", by="eve")
     rtq.tasks[TASK].pause("paused")
     broker.sign_on(["served"], "web1-11")
     broker.heartbeat(["served"], {"web1-11": {"supervisor_name": "web1-10"}}, promote=False)

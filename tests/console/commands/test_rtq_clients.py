@@ -37,10 +37,10 @@ def test_limits_are_set_and_shown(broker):
     ]
 
 
-def test_rates_are_set_and_shown(broker, readers):
+def test_rates_are_set_and_shown(broker, rtq):
     for _ in range(3):
         queued_job(broker, client="acme")
-    readers.limits.set_default("default", rate=(1000, timedelta(hours=36)))
+    rtq.queues["default"].limit_clients(rate=(1000, timedelta(hours=36)))
 
     assert run("rtq_clients", "limit", "default", "--client", "acme", "--rate", "2/h", "--burst", "2").code == 0
     run("rtq_clients", "limit", "default", "--whole-queue", "--rate", "3/d")

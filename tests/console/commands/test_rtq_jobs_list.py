@@ -238,9 +238,9 @@ def test_show_prints_what_a_job_logged(broker):
     assert letter["log"][0]["at"] == "2027-01-15T08:00:00+00:00"
 
 
-def test_show_says_why_a_job_waits_also_where_users_read_another_language(broker, readers):
+def test_show_says_why_a_job_waits_also_where_users_read_another_language(broker, rtq):
     job = queued_job(broker, client="acme")
-    readers.limits.pause_client(QUEUE, "acme", "eve")
+    rtq.clients["acme"].pause(QUEUE, by="eve")
 
     with override("pt-br"):
         ran = run("rtq_jobs", "show", job.id)

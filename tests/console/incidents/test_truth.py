@@ -79,11 +79,11 @@ def all_workers_are_quiet(project):
 
 def a_client_is_paused(project):
     project.wait("north", 900)
-    project.readers.limits.pause_client(QUEUE, "north", "ada")
+    rtq.clients["north"].pause(QUEUE, by="ada")
 
 
 def a_client_is_at_its_limit(project):
-    project.readers.limits.set_default(QUEUE, max_running=1)
+    rtq.queues[QUEUE].limit_clients(max_running=1)
     for _ in range(3):
         queued_job(project.broker, client="north")
     claim(project.broker, 5, worker=WORKER)
@@ -93,22 +93,22 @@ def a_client_is_at_its_limit(project):
 def no_client_may_run_a_job(project):
     for client in ("north", "south"):
         project.wait(client, 10)
-    project.readers.limits.set_default(QUEUE, max_running=0)
+    rtq.queues[QUEUE].limit_clients(max_running=0)
 
 
 def one_client_may_run_no_job(project):
     for client in ("north", "south"):
         project.wait(client, 10)
-    project.readers.limits.set_client(QUEUE, "north", max_running=0)
+    rtq.clients["north"].limit(QUEUE, max_running=0)
 
 
 def the_queue_may_run_no_job(project):
     project.wait("north", 900)
-    project.readers.limits.set_queue(QUEUE, max_running=0)
+    rtq.queues[QUEUE].limit(max_running=0)
 
 
 def a_limit_of_0_stops_nobody(project):
-    project.readers.limits.set_client(QUEUE, "north", max_running=0)
+    rtq.clients["north"].limit(QUEUE, max_running=0)
     project.wait("south", 10)
 
 

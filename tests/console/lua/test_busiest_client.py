@@ -57,16 +57,16 @@ def test_a_client_without_a_name_is_one(broker, readers):
     assert busiest(readers) == ("", 1.0)
 
 
-def test_it_is_told_for_how_long_jobs_of_others_wait_that_might_start(redis, broker, readers):
+def test_it_is_told_for_how_long_jobs_of_others_wait_that_might_start(redis, broker, readers, rtq):
     keys, now_ms = broker.keys.of(QUEUE), redis.time()[0] * 1000
     for client in ("busy", "paused", "other"):
         queued_job(broker, client=client)
     redis.zadd(keys.lanes, {"0:busy": now_ms - 900_000, "0:paused": now_ms - 800_000, "0:other": now_ms - 70_000})
     serve(broker, ("busy", 50, 9.0))
-    readers.limits.pause_client(QUEUE, "paused")
+    rtq.clients["paused"].pause(QUEUE)
 
     (row,) = readers.overview.read().queues
     assert row.busiest.others_wait_seconds == pytest.approx(70, abs=5)
 
-    readers.limits.pause_client(QUEUE, "other")
+    rtq.clients["other"].pause(QUEUE)
     assert busiest(readers) is None

@@ -27,10 +27,10 @@ def test_its_jobs_are_counted(broker, readers):
     assert (default.in_force, default.pause, default.is_blocked, default.holds) == ({}, None, False, NO_HOLDS)
 
 
-def test_its_limits_are_told_with_their_source(broker, readers):
-    readers.limits.set_default(QUEUE, max_running=1)
+def test_its_limits_are_told_with_their_source(broker, readers, rtq):
+    rtq.queues[QUEUE].limit_clients(max_running=1)
     broker.limits.change(QUEUE, {"settings:client:x": "max_running=3"})
-    readers.limits.pause_client(QUEUE, "x", "me")
+    rtq.clients["x"].pause(QUEUE, by="me")
 
     (found,) = readers.clients.get("x", [QUEUE])
     (other,) = readers.clients.get("y", [QUEUE])
@@ -40,8 +40,8 @@ def test_its_limits_are_told_with_their_source(broker, readers):
     assert (found.pause.by, other.pause) == ("me", None)
 
 
-def test_a_client_at_its_limit_is_told(broker, readers):
-    readers.limits.set_client(QUEUE, "x", max_running=1)
+def test_a_client_at_its_limit_is_told(broker, readers, rtq):
+    rtq.clients["x"].limit(QUEUE, max_running=1)
     claimed_job(broker, client="x")
     queued_job(broker, client="x", priority=5)
     claim(broker)
@@ -52,7 +52,7 @@ def test_a_client_at_its_limit_is_told(broker, readers):
 
 
 def test_its_rate_and_the_queue_say_when_it_may_start_a_job(broker, readers, rtq):
-    readers.limits.set_client(QUEUE, "x", rate="1/h")
+    rtq.clients["x"].limit(QUEUE, rate="1/h")
     claimed_job(broker, client="x")
     queued_job(broker, client="x")
 
@@ -61,7 +61,7 @@ def test_its_rate_and_the_queue_say_when_it_may_start_a_job(broker, readers, rtq
     assert 3500 < found.holds.starts_in_seconds <= 3600
     assert found.reason == "next start in 60 min"
     rtq.queues[QUEUE].pause()
-    readers.limits.pause_client(QUEUE, "x", "eve")
+    rtq.clients["x"].pause(QUEUE, by="eve")
     (found,) = readers.clients.get("x", [QUEUE])
     assert re.fullmatch(r"paused by eve, [^;]+ ago; the queue: paused [^;]+ ago", found.reason)
 
@@ -75,10 +75,10 @@ def count_runs(redis, broker, back, queue=QUEUE, **clients):
     redis.zadd(keys.client_time + name, {one: each[1] * 1e6 for one, each in clients.items()})
 
 
-def test_its_parts_of_recent_runs_stand_beside_its_fair_share(redis, broker, readers):
+def test_its_parts_of_recent_runs_stand_beside_its_fair_share(redis, broker, readers, rtq):
     queued_job(broker, client="waits")
     count_runs(redis, broker, 0, x=(30, 1), y=(10, 3))
-    readers.limits.set_client(QUEUE, "x", weight=3)
+    rtq.clients["x"].limit(QUEUE, weight=3)
 
     shares = {each.client: each.shares for each in readers.clients.in_queue(QUEUE, ["x", "y", "waits", "z"])[1]}
 
@@ -89,11 +89,11 @@ def test_its_parts_of_recent_runs_stand_beside_its_fair_share(redis, broker, rea
 
 
 @pytest.mark.parametrize("back", [0, 1])
-def test_of_very_many_clients_some_stand_for_all(redis, broker, readers, back):
+def test_of_very_many_clients_some_stand_for_all(redis, broker, readers, back, rtq):
     queued_job(broker, client="x")
     count_runs(redis, broker, 0, x=(1, 1))
     count_runs(redis, broker, back, x=(1, 1), **{f"client{number}": (1, 1) for number in range(1999)})
-    readers.limits.set_default(QUEUE, weight=2)
+    rtq.queues[QUEUE].limit_clients(weight=2)
 
     (found,) = readers.clients.get("x", [QUEUE])
 

@@ -46,8 +46,8 @@ def test_a_lane_that_is_only_indexed_ends(redis, broker, readers):
     assert "lanes" not in snapshot(redis)
 
 
-def test_a_blocked_client_is_purged(redis, broker, readers):
-    readers.limits.set_default(QUEUE, max_running=0)
+def test_a_blocked_client_is_purged(redis, broker, readers, rtq):
+    rtq.queues[QUEUE].limit_clients(max_running=0)
     queued_job(broker, client="x", priority=5)
     claim_all(broker)
 

@@ -98,10 +98,10 @@ def waits(redis, broker):
     return since
 
 
-def test_jobs_of_a_paused_client_do_not_count_for_the_oldest(broker, readers, waits):
+def test_jobs_of_a_paused_client_do_not_count_for_the_oldest(broker, readers, waits, rtq):
     waits("north", 900, number=3)
     waits("south", 60)
-    readers.limits.pause_client(QUEUE, "north", "ada")
+    rtq.clients["north"].pause(QUEUE, by="ada")
 
     details = readers.queues.get(QUEUE)
 
@@ -112,19 +112,19 @@ def test_jobs_of_a_paused_client_do_not_count_for_the_oldest(broker, readers, wa
     assert details.queued == 4
 
 
-def test_if_only_paused_clients_wait_there_is_no_oldest(redis, broker, readers, waits):
+def test_if_only_paused_clients_wait_there_is_no_oldest(redis, broker, readers, waits, rtq):
     waits("north", 900)
-    readers.limits.pause_client(QUEUE, "north")
+    rtq.clients["north"].pause(QUEUE)
     assert readers.queues.get(QUEUE).oldest_seconds is None
 
-    readers.limits.resume_client(QUEUE, "north")
+    rtq.clients["north"].resume(QUEUE)
     details = readers.queues.get(QUEUE)
     assert (details.oldest_seconds, details.paused_clients) == (pytest.approx(900, abs=5), ())
     assert not redis.exists(broker.keys.of(QUEUE).paused_clients)
 
 
-def test_jobs_of_a_client_at_its_limit_do_not_count_for_the_oldest(broker, readers, waits):
-    readers.limits.set_default(QUEUE, max_running=1)
+def test_jobs_of_a_client_at_its_limit_do_not_count_for_the_oldest(broker, readers, waits, rtq):
+    rtq.queues[QUEUE].limit_clients(max_running=1)
     waits("north", 900, number=3)
     assert len(claim(broker, 5, worker="w1")) == 1
     waits("north", 900)

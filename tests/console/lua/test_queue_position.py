@@ -82,26 +82,26 @@ def test_what_runs_is_in_no_lane(broker, readers):
     assert standing(readers, claimed_job(broker)).ahead is None
 
 
-def test_limits_that_hold_it_up_are_told(broker, readers):
+def test_limits_that_hold_it_up_are_told(broker, readers, rtq):
     waiting, other = queued_job(broker, client="x"), queued_job(broker, client="y")
     found = standing(readers, waiting)
     assert (found.client_holds, found.queue_holds) == (NO_HOLDS, NO_HOLDS)
 
-    readers.limits.pause_client(QUEUE, "x", "eve")
-    readers.limits.set_default(QUEUE, max_running=0)
-    readers.limits.set_queue(QUEUE, max_running=1)
+    rtq.clients["x"].pause(QUEUE, by="eve")
+    rtq.queues[QUEUE].limit_clients(max_running=0)
+    rtq.queues[QUEUE].limit(max_running=1)
 
     found = standing(readers, waiting)
     assert 0 <= found.client_holds.paused_seconds < 60
     assert (found.client_holds.paused_by, found.queue_holds) == ("eve", NO_HOLDS)
     assert standing(readers, other).client_holds == Holds(at_limit=0)
-    readers.limits.set_queue(QUEUE, max_running=0)
+    rtq.queues[QUEUE].limit(max_running=0)
     assert standing(readers, other).queue_holds == Holds(at_limit=0)
 
 
-def test_rates_that_hold_it_up_are_told(broker, readers):
-    readers.limits.set_client(QUEUE, "x", rate="1/h")
-    readers.limits.set_queue(QUEUE, rate="2/h", burst=2)
+def test_rates_that_hold_it_up_are_told(broker, readers, rtq):
+    rtq.clients["x"].limit(QUEUE, rate="1/h")
+    rtq.queues[QUEUE].limit(rate="2/h", burst=2)
     claimed_job(broker, client="x")
     waiting, other = queued_job(broker, client="x"), queued_job(broker, client="y")
 
@@ -116,8 +116,8 @@ def test_rates_that_hold_it_up_are_told(broker, readers):
     assert found.queue_holds.at_limit is None
 
 
-def test_clients_whose_turn_comes_first_are_counted(broker, readers):
-    readers.limits.pause_client(QUEUE, "paused")
+def test_clients_whose_turn_comes_first_are_counted(broker, readers, rtq):
+    rtq.clients["paused"].pause(QUEUE)
     jobs = [queued_job(broker, client=client) for client in ("paused", "x", "y", "z")]
     claim(broker)  # x had its turn, and the paused one has left the ring
     behind = queued_job(broker, client="x")

@@ -152,14 +152,14 @@ def test_a_cursor_that_is_none_begins_at_the_beginning(readers, cursor):
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_clients_with_weights_and_blocked_clients_are_paged(broker, readers, limit):
-    readers.limits.set_client(QUEUE, "x", weight=3)
+def test_clients_with_weights_and_blocked_clients_are_paged(broker, readers, limit, rtq):
+    rtq.clients["x"].limit(QUEUE, weight=3)
     queue_up(broker, *(f"{client}{number}" for client in "axyz" for number in range(9)))
     claim(broker, 3)
     claim(broker, 2)
-    readers.limits.set_default(QUEUE, max_running=1)
+    rtq.queues[QUEUE].limit_clients(max_running=1)
     claim(broker, 9)  # blocks them
-    readers.limits.set_client(QUEUE, "y", max_running=None)
+    rtq.clients["y"].limit(QUEUE, max_running=None)
     claim(broker, 1)
 
     (everything,) = pages(readers, 50)
@@ -202,9 +202,9 @@ def test_pages_of_a_long_lane_go_on_behind_jobs_that_were_put_back(redis, broker
 
 
 @pytest.mark.parametrize("client", [None, "x"])
-def test_jobs_of_blocked_clients_are_listed_where_nobody_else_has_jobs(broker, readers, client):
+def test_jobs_of_blocked_clients_are_listed_where_nobody_else_has_jobs(broker, readers, client, rtq):
     jobs = [queued_job(broker, client="x", priority=priority) for priority in (5, 5, 0)]
-    readers.limits.pause_client(QUEUE, "x")
+    rtq.clients["x"].pause(QUEUE)
     assert claim(broker, 5) == []
 
     page = readers.job_list.page(QUEUE, "queued", filter=JobFilter(client=client))

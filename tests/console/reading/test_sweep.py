@@ -92,8 +92,8 @@ def test_a_client_has_no_job_afterwards(redis, broker, readers, rtq, hold):
         queued_job(broker, client="x", priority=5)
         scheduled_job(broker, client="x")
     {
-        "paused client": lambda: readers.limits.pause_client(QUEUE, "x"),
-        "full client": lambda: readers.limits.set_client(QUEUE, "x", max_running=0),
+        "paused client": lambda: rtq.clients["x"].pause(QUEUE),
+        "full client": lambda: rtq.clients["x"].limit(QUEUE, max_running=0),
         "paused queue": rtq.queues[QUEUE].pause,
     }[hold]()
 

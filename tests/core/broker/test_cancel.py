@@ -68,13 +68,13 @@ def test_a_job_that_is_over_is_left_alone(redis, broker, access, seed, reason):
     assert snapshot(redis) == before
 
 
-def test_an_unknown_job_is_not_found(redis, broker, readers):
+def test_an_unknown_job_is_not_found(redis, broker, access):
     queued_job(broker)
     before = snapshot(redis)
 
     with pytest.raises(JobNotFound):
-        readers.cancel(new_job().id)
+        access.cancel(new_job().id)
     with pytest.raises(JobNotFound):
-        readers.cancel("\ud800")  # Redis cannot be asked for it
+        access.cancel("\ud800")  # Redis cannot be asked for it
 
     assert snapshot(redis) == before

@@ -58,13 +58,13 @@ def test_nothing_to_claim_is_an_empty_answer(redis, broker):
 # Jobs that have a past
 
 
-def test_it_tells_whether_the_queue_has_limits_and_turns_by_time(broker, limits):
+def test_it_tells_whether_the_queue_has_limits_and_turns_by_time(broker, rtq):
     for _ in range(3):
         queued_job(broker)
     told = []
     for change in ({}, {"max_running": 5}, {"fair_by": "seconds"}):
         if change:
-            limits.set_queue(QUEUE, **change)
+            rtq.queues[QUEUE].limit(**change)
         (claimed,) = claim_from(broker, QUEUE, wanted=1)
         told.append((claimed.status, claimed.has_limits, claimed.has_times))
 
@@ -147,8 +147,8 @@ def test_an_empty_lane_in_the_ring_is_taken_out(redis, broker):
     assert not {"ring:0", "ring:9", "ring:11", "bands", "work_signal"} & set(snapshot(redis))
 
 
-def test_limits_of_which_nobody_is_near_are_looked_up_once(redis, broker, readers):
-    readers.limits.set_default(QUEUE, max_running=10)
+def test_limits_of_which_nobody_is_near_are_looked_up_once(redis, broker, rtq):
+    rtq.queues[QUEUE].limit_clients(max_running=10)
     queued_job(broker, "a"), queued_job(broker, "b")
     broker.sign_on([QUEUE], WORKER)
     redis.config_resetstat()
@@ -160,8 +160,8 @@ def test_limits_of_which_nobody_is_near_are_looked_up_once(redis, broker, reader
     assert redis.exists(broker.keys.of(QUEUE).work_signal)
 
 
-def test_work_of_a_higher_priority_is_signalled_where_others_are_at_their_limits(redis, broker, readers):
-    readers.limits.set_default(QUEUE, max_running=1)
+def test_work_of_a_higher_priority_is_signalled_where_others_are_at_their_limits(redis, broker, rtq):
+    rtq.queues[QUEUE].limit_clients(max_running=1)
     for client, priority in [("x", 5), ("y", 5), ("x", 0)]:
         queued_job(broker, client=client, priority=priority)
 
@@ -169,8 +169,8 @@ def test_work_of_a_higher_priority_is_signalled_where_others_are_at_their_limits
     assert redis.exists(broker.keys.of(QUEUE).work_signal)  # y may start
 
 
-def test_each_of_many_clients_starts_as_many_jobs_as_its_rate_allows(broker, readers):
-    readers.limits.set_default(QUEUE, rate="1/h", burst=2)
+def test_each_of_many_clients_starts_as_many_jobs_as_its_rate_allows(broker, rtq):
+    rtq.queues[QUEUE].limit_clients(rate="1/h", burst=2)
     for number in range(36):
         queued_job(broker, client=f"c{number % 12}")
 
@@ -179,8 +179,8 @@ def test_each_of_many_clients_starts_as_many_jobs_as_its_rate_allows(broker, rea
     assert claim(broker, 30) == []
 
 
-def test_a_client_that_was_away_starts_no_more_jobs_than_its_burst(broker, readers):
-    readers.limits.set_default(QUEUE, rate="1000/s", burst=2)
+def test_a_client_that_was_away_starts_no_more_jobs_than_its_burst(broker, rtq):
+    rtq.queues[QUEUE].limit_clients(rate="1000/s", burst=2)
     for _ in range(20):
         queued_job(broker, client="x")
 
@@ -189,19 +189,19 @@ def test_a_client_that_was_away_starts_no_more_jobs_than_its_burst(broker, reade
     assert len(claim(broker, 20)) == 2
 
 
-def test_of_six_clients_two_have_limits_of_their_own(broker, readers):
-    readers.limits.set_client(QUEUE, "c0", max_running=3)
-    readers.limits.pause_client(QUEUE, "c1", by="me")
-    readers.limits.set_default(QUEUE, max_running=1)
+def test_of_six_clients_two_have_limits_of_their_own(broker, rtq):
+    rtq.clients["c0"].limit(QUEUE, max_running=3)
+    rtq.clients["c1"].pause(QUEUE, by="me")
+    rtq.queues[QUEUE].limit_clients(max_running=1)
     for number in range(18):
         queued_job(broker, client=f"c{number % 6}")
 
     assert len(claim(broker, 30)) == 7
 
 
-def test_limits_of_many_clients_become_a_table_again_after_a_restart(redis, broker, readers):
+def test_limits_of_many_clients_become_a_table_again_after_a_restart(redis, broker, rtq):
     limits = broker.keys.of(QUEUE).limits
-    readers.limits.set_default(QUEUE, max_running=1)
+    rtq.queues[QUEUE].limit_clients(max_running=1)
     redis.hset(limits, mapping={f"client:c{number}": "max_running=1" for number in range(40)})  # as Redis loads it
     assert redis.object("encoding", limits) != b"hashtable"
     for number in range(5):
@@ -217,8 +217,8 @@ def test_limits_of_many_clients_become_a_table_again_after_a_restart(redis, brok
 
 
 @pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])
-def test_many_clients_are_in_skip_lists(redis, broker, readers, clients, encoding):
-    readers.limits.set_default(QUEUE, rate="1/h", burst=2)
+def test_many_clients_are_in_skip_lists(redis, broker, clients, encoding, rtq):
+    rtq.queues[QUEUE].limit_clients(rate="1/h", burst=2)
     for _ in range(3):
         for number in range(clients):
             queued_job(broker, client=f"c{number}")
@@ -231,8 +231,8 @@ def test_many_clients_are_in_skip_lists(redis, broker, readers, clients, encodin
 
 
 @pytest.mark.parametrize(("jobs", "encoding"), [(31, b"listpack"), (33, b"hashtable")])
-def test_many_jobs_are_held_in_a_hash_table(redis, broker, readers, jobs, encoding):
-    readers.limits.set_default(QUEUE, max_running=1)
+def test_many_jobs_are_held_in_a_hash_table(redis, broker, readers, jobs, encoding, rtq):
+    rtq.queues[QUEUE].limit_clients(max_running=1)
     queued = [queued_job(broker, client=f"c{number}") for number in range(jobs)]
     keys = broker.keys.of(QUEUE)
 

@@ -9,10 +9,10 @@ pytestmark = pytest.mark.parametrize("weighted", [False, True], ids=["by turns",
 
 
 @pytest.fixture
-def claim(broker, readers, weighted):
+def claim(broker, weighted, rtq):
     """Claim so many jobs of these queues, leaving clients of QUEUE out. Returns the names of the jobs."""
     if weighted:
-        readers.limits.set_client(QUEUE, "heavy", weight=2)
+        rtq.clients["heavy"].limit(QUEUE, weight=2)
 
     def act(wanted, *aside, queues=(QUEUE,)):
         broker.sign_on(queues, WORKER)

@@ -44,8 +44,8 @@ def delay_many(work, is_async, *numbers, **options):
     return work.delay_many(calls(*numbers), **options)
 
 
-def test_it_says_how_many_wait_and_what_to_do(limits):
-    limits.set_queue(QUEUE, max_waiting=1)
+def test_it_says_how_many_wait_and_what_to_do(rtq):
+    rtq.queues[QUEUE].limit(max_waiting=1)
     add.delay(1)
 
     with pytest.raises(QueueFull) as caught:
@@ -60,8 +60,8 @@ def test_it_says_how_many_wait_and_what_to_do(limits):
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-def test_it_names_the_client_whose_limit_it_is(limits):
-    limits.set_default(QUEUE, max_waiting=1)
+def test_it_names_the_client_whose_limit_it_is(rtq):
+    rtq.queues[QUEUE].limit_clients(max_waiting=1)
     add.delay(1)
 
     with pytest.raises(
@@ -74,8 +74,8 @@ def test_it_names_the_client_whose_limit_it_is(limits):
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_delay_many_says_which_jobs_were_stored(limits, announced, is_async):
-    limits.set_default(QUEUE, max_waiting=1)
+def test_delay_many_says_which_jobs_were_stored(announced, is_async, rtq):
+    rtq.queues[QUEUE].limit_clients(max_waiting=1)
 
     with pytest.raises(QueueFull, match="2 of 3 jobs were stored") as caught:
         delay_many(add, is_async, 1, 1, 2)
@@ -89,8 +89,8 @@ def test_delay_many_says_which_jobs_were_stored(limits, announced, is_async):
 
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("work", [add, once])
-def test_all_or_none(limits, announced, is_async, work):
-    limits.set_queue(QUEUE, max_waiting=2)
+def test_all_or_none(announced, is_async, work, rtq):
+    rtq.queues[QUEUE].limit(max_waiting=2)
 
     with pytest.raises(QueueFull, match="0 of 3 jobs were stored"):
         delay_many(work, is_async, 1, 2, 3, all_or_none=True)
@@ -99,8 +99,8 @@ def test_all_or_none(limits, announced, is_async, work):
     assert len(work.delay_many(calls(1, 2), all_or_none=True)) == 2
 
 
-def test_a_duplicate_is_no_new_job(limits):
-    limits.set_queue(QUEUE, max_waiting=1)
+def test_a_duplicate_is_no_new_job(rtq):
+    rtq.queues[QUEUE].limit(max_waiting=1)
     job = once.delay(1)
 
     again = once.delay(1)
@@ -110,8 +110,8 @@ def test_a_duplicate_is_no_new_job(limits):
         once.delay(2)
 
 
-def test_nothing_is_full_in_a_test_without_redis(limits):
-    limits.set_queue(QUEUE, max_waiting=0)
+def test_nothing_is_full_in_a_test_without_redis(rtq):
+    rtq.queues[QUEUE].limit(max_waiting=0)
 
     with captured() as jobs:
         add.delay_many(calls(1, 2), all_or_none=True)

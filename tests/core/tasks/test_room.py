@@ -35,7 +35,7 @@ def on_full(**options):
 
 
 @pytest.fixture
-def tries(broker, readers, monkeypatch):
+def tries(broker, monkeypatch, rtq):
     """Waiting takes no time: instead of it the next of these functions is called."""
     calls = []
     left = iter(calls)
@@ -50,7 +50,7 @@ def tries(broker, readers, monkeypatch):
 
     monkeypatch.setattr(enqueuing, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
     monkeypatch.setattr(enqueuing, "asyncio", SimpleNamespace(sleep=apause))
-    readers.limits.set_queue(QUEUE, max_waiting=1)
+    rtq.queues[QUEUE].limit(max_waiting=1)
     with on_full(on_full="wait", on_full_timeout=3600):
         yield calls
 
@@ -79,8 +79,8 @@ def test_only_what_was_refused_is_sent_again(broker, tries):
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_the_handles_are_right_if_more_are_sent_again_than_one_round_trip_takes(broker, readers, tries, is_async):
-    tries += [nothing, lambda: readers.limits.set_queue(QUEUE, max_waiting=1000)]
+def test_the_handles_are_right_if_more_are_sent_again_than_one_round_trip_takes(broker, tries, is_async, rtq):
+    tries += [nothing, lambda: rtq.queues[QUEUE].limit(max_waiting=1000)]
     calls = [((number,), {}) for number in range(802)]
 
     jobs = asyncio.run(once.adelay_many(calls)) if is_async else once.delay_many(calls)
@@ -89,8 +89,8 @@ def test_the_handles_are_right_if_more_are_sent_again_than_one_round_trip_takes(
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_after_its_time_it_raises(broker, readers, is_async):
-    readers.limits.set_queue(QUEUE, max_waiting=0)
+def test_after_its_time_it_raises(broker, is_async, rtq):
+    rtq.queues[QUEUE].limit(max_waiting=0)
 
     with on_full(on_full="wait", on_full_timeout=0.01), pytest.raises(QueueFull):
         asyncio.run(add.adelay(1)) if is_async else add.delay(1)

@@ -126,8 +126,8 @@ def test_arguments_are_checked_before_anything_is_stored(redis, told, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_full_queue_refuses_new_jobs(redis, readers, told, way):
-    readers.limits.set_queue("ways", max_waiting=1)
+def test_a_full_queue_refuses_new_jobs(redis, told, way, rtq):
+    rtq.queues["ways"].limit(max_waiting=1)
     TASK.delay("first")
     with suppress(QueueFull):  # a scheduler goes on without this job, and a relay tries again
         WAYS[way]("a")

@@ -25,8 +25,8 @@ def commit(*names):
             note.delay_on_commit(name)
 
 
-def test_after_a_commit_it_is_raised(limits, names):
-    limits.set_queue(QUEUE, max_waiting=1)
+def test_after_a_commit_it_is_raised(names, rtq):
+    rtq.queues[QUEUE].limit(max_waiting=1)
 
     with pytest.raises(QueueFull):
         commit("a", "b")
@@ -35,10 +35,10 @@ def test_after_a_commit_it_is_raised(limits, names):
 
 
 @needs("databases")
-def test_the_outbox_keeps_what_does_not_fit(with_options, limits):
+def test_the_outbox_keeps_what_does_not_fit(with_options, rtq):
     rows = apps.get_model("django_rtq", "OutboxJob").objects
     with_options(OUTBOX=True)
-    limits.set_queue(QUEUE, max_waiting=1)
+    rtq.queues[QUEUE].limit(max_waiting=1)
     with transaction.atomic():
         jobs = note.delay_many([((name,), {}) for name in "abc"])
         other = note.using(queue_name="other").delay("d")
@@ -50,7 +50,7 @@ def test_the_outbox_keeps_what_does_not_fit(with_options, limits):
     assert {row.attempts for row in rows.all()} == {1}
     assert "max_waiting: 1" in rows.first().error
 
-    limits.set_queue(QUEUE, max_waiting=None)
+    rtq.queues[QUEUE].limit(max_waiting=None)
     rows.update(due_at=timezone.now())
     assert relay(get_broker(), "default") == 2
     assert not rows.exists()

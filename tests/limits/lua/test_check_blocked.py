@@ -9,8 +9,8 @@ def check(broker, *clients):
     return broker.redis.execute_one(SCRIPTS["check_blocked"].call(broker.keys.of(QUEUE), clients))
 
 
-def test_who_may_go_on_takes_turns_again(redis, broker, readers):
-    readers.limits.set_default(QUEUE, max_running=0)
+def test_who_may_go_on_takes_turns_again(redis, broker, rtq):
+    rtq.queues[QUEUE].limit_clients(max_running=0)
     x, y = queued_job(broker, client="x"), queued_job(broker, client="y")
     assert claim(broker, 5) == []
     redis.hset("{rtq:default}:limits", "client:x", "max_running=none")
@@ -22,8 +22,8 @@ def test_who_may_go_on_takes_turns_again(redis, broker, readers):
     assert y.id in snapshot(redis)["jobs"]
 
 
-def test_the_second_time_changes_nothing(redis, broker, readers):
-    readers.limits.set_default(QUEUE, max_running=0)
+def test_the_second_time_changes_nothing(redis, broker, rtq):
+    rtq.queues[QUEUE].limit_clients(max_running=0)
     queued_job(broker, client="x")
     claim(broker, 5)
     before = snapshot(redis)

@@ -53,8 +53,8 @@ def run_version(redis, version, *, ago=0):
     redis.hset("{rtq:default}:versions", version, (redis.time()[0] - ago) * 1000)
 
 
-def test_workers_store_the_limits_of_the_settings(redis, broker, limits):
-    limits.set_client(QUEUE, "own", max_running=9)
+def test_workers_store_the_limits_of_the_settings(redis, broker, limits, rtq):
+    rtq.clients["own"].limit(QUEUE, max_running=9)
     options = {
         "max_running": 50,
         "client": {"max_running": 2},
@@ -70,7 +70,7 @@ def test_workers_store_the_limits_of_the_settings(redis, broker, limits):
         found.clients["own"].limits["max_running"].value,
         found.clients["own"].limits["max_running"].is_from_settings,
     ) == (9, False)
-    limits.set_client(QUEUE, "own", max_running="settings")
+    rtq.clients["own"].limit(QUEUE, max_running="settings")
     assert limits.read(QUEUE).clients["own"].limits["max_running"].value == 1
 
     started_worker(broker)

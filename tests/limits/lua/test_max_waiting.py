@@ -22,16 +22,16 @@ def enqueue(broker, *jobs, **options):
     return broker.enqueue(QUEUE, jobs, **options)
 
 
-def test_a_queue_of_some_other_limit_is_not_slower(broker, limits):
-    limits.set_queue(QUEUE, max_running=2)
+def test_a_queue_of_some_other_limit_is_not_slower(broker, rtq):
+    rtq.queues[QUEUE].limit(max_running=2)
     call = SCRIPTS["enqueue"].call(broker.keys.of(QUEUE), (*new_job()[:4], "", "", "{}"))
 
     assert broker.redis.execute_one(call) == b"ok"
 
 
-def test_the_script_of_one_job_leaves_it_to_the_other(broker, limits, redis):
+def test_the_script_of_one_job_leaves_it_to_the_other(broker, redis, rtq):
     queued_job(broker)
-    limits.set_queue(QUEUE, max_waiting=2)
+    rtq.queues[QUEUE].limit(max_waiting=2)
     before = snapshot(redis)
     call = SCRIPTS["enqueue"].call(broker.keys.of(QUEUE), (*new_job()[:4], "", "", "{}"))
 
@@ -42,12 +42,12 @@ def test_the_script_of_one_job_leaves_it_to_the_other(broker, limits, redis):
     assert enqueue(broker, new_job()) == [FULL]
 
 
-def test_a_higher_limit_makes_room(broker, limits):
-    limits.set_queue(QUEUE, max_waiting=0)
+def test_a_higher_limit_makes_room(broker, rtq):
+    rtq.queues[QUEUE].limit(max_waiting=0)
     assert enqueue(broker, new_job()) == ["full queue 0 0"]
-    limits.set_queue(QUEUE, max_waiting=1)
+    rtq.queues[QUEUE].limit(max_waiting=1)
     assert enqueue(broker, new_job()) == ["ok"]
-    limits.set_queue(QUEUE, max_waiting="settings")
+    rtq.queues[QUEUE].limit(max_waiting="settings")
     assert enqueue(broker, new_job()) == ["ok"]
 
 
@@ -56,8 +56,8 @@ def test_all_or_none_has_to_fit_into_one_script(broker):
         enqueue(broker, *(new_job() for _ in range(501)), all_or_none=True)
 
 
-def test_calls_in_one_round_trip(broker, limits):
-    limits.set_queue(QUEUE, max_waiting=3)
+def test_calls_in_one_round_trip(broker, rtq):
+    rtq.queues[QUEUE].limit(max_waiting=3)
     some, all_together, last = [new_job() for _ in range(2)], [new_job() for _ in range(2)], [new_job()]
 
     answers = broker.enqueue_calls(
@@ -67,13 +67,13 @@ def test_calls_in_one_round_trip(broker, limits):
     assert answers == [["ok", "ok"], ["full", "full queue 3 3"], ["ok"]]
 
 
-def test_a_slot_of_a_schedule_that_does_not_fit_is_skipped(broker, limits):
+def test_a_slot_of_a_schedule_that_does_not_fit_is_skipped(broker, rtq):
     broker.register_queues([QUEUE])
     broker.schedules.begin(QUEUE, "report", "d1", time.time_ns() // 1_000_000 - 60_000)
-    limits.set_queue(QUEUE, max_waiting=0)
+    rtq.queues[QUEUE].limit(max_waiting=0)
 
     assert fire(broker) == "full queue 0 0"
-    limits.set_queue(QUEUE, max_waiting=None)
+    rtq.queues[QUEUE].limit(max_waiting=None)
     assert fire(broker) == "already"
     assert fire(broker, SLOT_MS + 1) == "fired"
 

@@ -11,8 +11,8 @@ SLOW = OWN_CLOCK._replace(new='{ redis.call("INCRBY", "clock", 1000) / 1000, 0 }
 
 
 @pytest.fixture
-def by_time(readers):
-    readers.limits.set_queue(QUEUE, fair_by="seconds")
+def by_time(rtq):
+    rtq.queues[QUEUE].limit(fair_by="seconds")
 
 
 def note(broker, *jobs, worker=WORKER):
@@ -54,8 +54,8 @@ def test_of_jobs_that_were_claimed_without_limits_nothing_is_noted(redis, broker
     assert snapshot(redis) == before
 
 
-def test_a_job_that_is_reclaimed_ran_until_the_time_that_the_script_read_first(redis, broker, readers):
-    readers.limits.set_queue(QUEUE, fair_by="seconds")
+def test_a_job_that_is_reclaimed_ran_until_the_time_that_the_script_read_first(redis, broker, rtq):
+    rtq.queues[QUEUE].limit(fair_by="seconds")
     now = redis.time()[0] * 1000
     redis.set("clock", now)
     redis.hset(broker.keys.of(QUEUE).clock, "high", now + 60_000)  # the server's clock was put back

@@ -18,10 +18,10 @@ def claimed_ids(broker, wanted=10):
     return sorted(claim(broker, wanted))
 
 
-def test_its_own_limit_comes_before_the_default(broker, limits):
-    limits.set_default(QUEUE, max_running=1)
-    limits.set_client(QUEUE, "big", max_running=3)
-    limits.set_client(QUEUE, "free", max_running=None)
+def test_its_own_limit_comes_before_the_default(broker, limits, rtq):
+    rtq.queues[QUEUE].limit_clients(max_running=1)
+    rtq.clients["big"].limit(QUEUE, max_running=3)
+    rtq.clients["free"].limit(QUEUE, max_running=None)
     for client in ("big", "free", "small"):
         for _ in range(5):
             queued_job(broker, client=client)
@@ -36,25 +36,25 @@ def test_its_own_limit_comes_before_the_default(broker, limits):
     assert not limits.read(QUEUE).clients["free"].is_blocked
 
 
-def test_a_paused_client_waits_and_others_go_on(broker, limits):
+def test_a_paused_client_waits_and_others_go_on(broker, limits, rtq):
     x, y = queued_job(broker, client="x"), queued_job(broker, client="y")
 
-    assert limits.pause_client(QUEUE, "x", "me")
-    assert not limits.pause_client(QUEUE, "x", "you")
+    assert rtq.clients["x"].pause(QUEUE, by="me")
+    assert not rtq.clients["x"].pause(QUEUE, by="you")
 
     assert claimed_ids(broker) == [y.id]
     pause = limits.read(QUEUE).clients["x"].pause
     assert pause.by == "me"
-    assert limits.resume_client(QUEUE, "x")
-    assert not limits.resume_client(QUEUE, "x")
+    assert rtq.clients["x"].resume(QUEUE)
+    assert not rtq.clients["x"].resume(QUEUE)
     assert claimed_ids(broker) == [x.id]
 
 
-def test_unknown_limits_are_refused(limits):
+def test_unknown_limits_are_refused(rtq):
     with pytest.raises(ValueError, match="Did you mean"):
-        limits.set_client(QUEUE, "x", max_runing=1)
+        rtq.clients["x"].limit(QUEUE, max_runing=1)
     with pytest.raises(ValueError, match="Which limit"):
-        limits.set_client(QUEUE, "x")
+        rtq.clients["x"].limit(QUEUE)
 
 
 RATES = [
@@ -71,8 +71,8 @@ RATES = [
 
 
 @pytest.mark.parametrize(("rate", "stored", "told"), RATES)
-def test_rates_are_starts_in_a_time(redis, limits, rate, stored, told):
-    limits.set_client(QUEUE, "x", rate=rate, burst=3)
+def test_rates_are_starts_in_a_time(redis, limits, rate, stored, told, rtq):
+    rtq.clients["x"].limit(QUEUE, rate=rate, burst=3)
 
     assert redis.hget("{rtq:default}:limits", "client:x").decode() == f"rate={stored} burst=3"
     assert limits.read(QUEUE).clients["x"].limits["rate"].value == told
@@ -82,16 +82,16 @@ def test_rates_are_starts_in_a_time(redis, limits, rate, stored, told):
     "wrong",
     ["100", "0/s", "-1/s", "1.5/s", "1/w", "1 / s", 5, (0, timedelta(1)), (5, 1), (1,), "100001/s", (5, timedelta(0))],
 )
-def test_wrong_rates_are_refused(limits, wrong):
+def test_wrong_rates_are_refused(wrong, rtq):
     with pytest.raises(ValueError, match='has to be "100/s"'):
-        limits.set_queue(QUEUE, rate=wrong)
+        rtq.queues[QUEUE].limit(rate=wrong)
     with pytest.raises(ConfigurationError, match="rate"):
         read_config({"REDIS": "redis://", "QUEUES": {"mail": {"client": {"rate": wrong}}}}, debug=False)
 
 
-def test_a_client_starts_no_more_than_its_rate_allows(broker, limits):
-    limits.set_default(QUEUE, rate="2/h", burst=2)
-    limits.set_client(QUEUE, "free", rate=None)
+def test_a_client_starts_no_more_than_its_rate_allows(broker, limits, rtq):
+    rtq.queues[QUEUE].limit_clients(rate="2/h", burst=2)
+    rtq.clients["free"].limit(QUEUE, rate=None)
     x, free = [queued_job(broker, client="x") for _ in range(3)], [queued_job(broker, client="free") for _ in range(3)]
 
     assert claimed_ids(broker) == ids([*x[:2], *free])
@@ -102,9 +102,9 @@ def test_a_client_starts_no_more_than_its_rate_allows(broker, limits):
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, "2", True])
-def test_a_limit_is_a_whole_number(limits, wrong):
+def test_a_limit_is_a_whole_number(wrong, rtq):
     with pytest.raises(ValueError, match="max_running"):
-        limits.set_queue(QUEUE, max_running=wrong)
+        rtq.queues[QUEUE].limit(max_running=wrong)
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_wrong_settings_are_refused(options):
 
 
 @pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"hashtable")])
-def test_limits_of_many_clients_are_in_a_table(broker, redis, limits, clients, encoding):
+def test_limits_of_many_clients_are_in_a_table(broker, redis, clients, encoding, rtq):
     for number in range(clients):
-        limits.set_client(QUEUE, f"c{number}", max_running=5)
+        rtq.clients[f"c{number}"].limit(QUEUE, max_running=5)
     key = broker.keys.of(QUEUE).limits
 
     assert redis.object("encoding", key).replace(b"ziplist", b"listpack") == encoding  # Redis before 7

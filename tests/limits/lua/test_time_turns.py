@@ -12,12 +12,12 @@ LENGTHS = {"short": 5, "middle": 10, "long": 50}
 
 
 @pytest.fixture
-def workers(redis, broker, limits):
+def workers(redis, broker, rtq):
     """Makes workers for a queue that is fair by seconds."""
 
     def make(**options):
         found = Workers(redis, broker, **options)
-        limits.set_queue(QUEUE, fair_by="seconds")
+        rtq.queues[QUEUE].limit(fair_by="seconds")
         return found
 
     with mutated(OWN_CLOCK):
@@ -41,9 +41,9 @@ def test_clients_get_equal_times(workers, number, batch):
     assert shares(workers) == pytest.approx(dict.fromkeys(LENGTHS, 1 / 3), rel=0.1)
 
 
-def test_weights_divide_the_time(workers, limits):
+def test_weights_divide_the_time(workers, rtq):
     workers = workers(number=2)
-    limits.set_client(QUEUE, "long", weight=2)
+    rtq.clients["long"].limit(QUEUE, weight=2)
     for client, ms in LENGTHS.items():
         workers.enqueue(client, ms, 8000 // ms + 100)
 
@@ -79,14 +79,14 @@ def used(redis, broker):
 
 
 @pytest.fixture
-def by_time(limits):
-    limits.set_queue(QUEUE, fair_by="seconds")
+def by_time(rtq):
+    rtq.queues[QUEUE].limit(fair_by="seconds")
 
 
-def test_without_it_nothing_is_stored(redis, broker, limits, by_time):
+def test_without_it_nothing_is_stored(redis, broker, by_time, rtq):
     (job,) = claimed_jobs(broker, new_job(client="x"))
 
-    limits.set_queue(QUEUE, fair_by="settings")
+    rtq.queues[QUEUE].limit(fair_by="settings")
 
     assert used(redis, broker) == {}
     settle(broker, "ack", job)

@@ -25,9 +25,9 @@ def starts(broker, sizes, total):
 
 
 @pytest.mark.parametrize("sizes", [(1,), (7,), (64,), (500,), (1, 3, 40, 200)], ids=str)
-def test_starts_are_shared_by_weight(broker, limits, sizes):
+def test_starts_are_shared_by_weight(broker, sizes, rtq):
     for client, weight in WEIGHTS.items():
-        limits.set_client(QUEUE, client, weight=weight)
+        rtq.clients[client].limit(QUEUE, weight=weight)
         enqueue_many(broker, client, 1500)
 
     total = 1800
@@ -37,8 +37,8 @@ def test_starts_are_shared_by_weight(broker, limits, sizes):
         assert counts[client] == pytest.approx(total * weight / 18, rel=0.02)
 
 
-def test_the_starts_of_a_heavy_client_are_spread_out(broker, limits):
-    limits.set_client(QUEUE, "heavy", weight=5)
+def test_the_starts_of_a_heavy_client_are_spread_out(broker, rtq):
+    rtq.clients["heavy"].limit(QUEUE, weight=5)
     for client in ("heavy", *"abcde"):
         enqueue_many(broker, client, 60)
 
@@ -49,8 +49,8 @@ def test_the_starts_of_a_heavy_client_are_spread_out(broker, limits):
         assert 9 <= found[start : start + 20].count("h") <= 11
 
 
-def test_who_enqueues_one_job_after_the_other_gets_its_share(broker, limits):
-    limits.set_client(QUEUE, "chain", weight=2)
+def test_who_enqueues_one_job_after_the_other_gets_its_share(broker, rtq):
+    rtq.clients["chain"].limit(QUEUE, weight=2)
     for client in ("chain", *"abcd"):
         enqueue_many(broker, client, 1 if client == "chain" else 100)
     running, counts = deque(), Counter()

@@ -185,13 +185,13 @@ def test_what_is_paused_gives_nothing(broker, rtq, limits, what):
     elif what == "task":
         rtq.tasks["shop.index"].pause(QUEUE)
     else:
-        limits.pause_client(QUEUE, "x")
+        rtq.clients["x"].pause(QUEUE)
 
     assert names_in(claim_more(broker)) == []
 
 
-def test_max_running_counts_each_job(broker, limits):
-    limits.set_client(QUEUE, "x", max_running=3)
+def test_max_running_counts_each_job(broker, rtq):
+    rtq.clients["x"].limit(QUEUE, max_running=3)
     jobs = index_jobs(broker, "abcdef")
     claim(broker, worker=WORKER)
 
@@ -201,8 +201,8 @@ def test_max_running_counts_each_job(broker, limits):
     assert names(claim(broker, 10)) == ["d", "e", "f"]
 
 
-def test_weights_count_each_job(broker, limits):
-    limits.set_client(QUEUE, "x", weight=2)
+def test_weights_count_each_job(broker, rtq):
+    rtq.clients["x"].limit(QUEUE, weight=2)
     index_jobs(broker, "abcdefghi")
     index_jobs(broker, "123456", client="y")
     assert names(claim(broker, worker=WORKER)) == ["a"]
@@ -213,8 +213,8 @@ def test_weights_count_each_job(broker, limits):
     assert found.index("f") in (2, 3), "x has had five, so y gets two or three before"
 
 
-def test_a_client_of_great_weight_is_back_sooner(broker, limits):
-    limits.set_client(QUEUE, "x", weight=10)
+def test_a_client_of_great_weight_is_back_sooner(broker, rtq):
+    rtq.clients["x"].limit(QUEUE, weight=10)
     index_jobs(broker, "abcdefghijklm")
     index_jobs(broker, "123456", client="y")
     assert names(claim(broker, worker=WORKER)) == ["a"]
@@ -224,8 +224,8 @@ def test_a_client_of_great_weight_is_back_sooner(broker, limits):
     assert next_names(broker, 4).index("l") <= 2
 
 
-def test_clients_that_are_blocked_are_not_waited_for(broker, limits):
-    limits.set_client(QUEUE, "z", max_running=1)
+def test_clients_that_are_blocked_are_not_waited_for(broker, rtq):
+    rtq.clients["z"].limit(QUEUE, max_running=1)
     index_jobs(broker, "67", client="z")
     assert names(claim(broker, 2, worker="w3")) == ["6"]
     index_jobs(broker, "abcdef")
@@ -237,9 +237,9 @@ def test_clients_that_are_blocked_are_not_waited_for(broker, limits):
     assert next_names(broker, 4) == "123d"
 
 
-def test_a_client_without_jobs_keeps_its_turn_where_there_are_weights(broker, limits):
-    limits.set_client(QUEUE, "x", weight=1)
-    limits.set_client(QUEUE, "y", weight=2)
+def test_a_client_without_jobs_keeps_its_turn_where_there_are_weights(broker, rtq):
+    rtq.clients["x"].limit(QUEUE, weight=1)
+    rtq.clients["y"].limit(QUEUE, weight=2)
     index_jobs(broker, "abcd")
     index_jobs(broker, "123456789", client="y")
     while names(claim(broker, worker=WORKER)) != ["a"]:

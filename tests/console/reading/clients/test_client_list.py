@@ -56,13 +56,13 @@ def test_many_clients_are_counted_in_steps(broker, readers):
 
 
 def test_limits_pauses_and_running_jobs_are_told(broker, readers, rtq):
-    readers.limits.set_default(QUEUE, max_running=1)
+    rtq.queues[QUEUE].limit_clients(max_running=1)
     claimed_job(broker, client="x")
     queued_job(broker, client="x")
     queued_job(broker, client="y")
     claim(broker, 5)
-    readers.limits.set_client("low", "y", max_running=7)
-    readers.limits.pause_client("low", "z", "eve")
+    rtq.clients["y"].limit("low", max_running=7)
+    rtq.clients["z"].pause("low", by="eve")
     queued_job(broker, client="z", queue="low")
     rtq.queues["low"].pause()
 
@@ -79,9 +79,9 @@ def test_limits_pauses_and_running_jobs_are_told(broker, readers, rtq):
 
 
 @pytest.mark.parametrize("own", ["none", "5"])
-def test_its_own_limit_comes_before_that_of_each_client(broker, readers, own):
-    readers.limits.set_default(QUEUE, max_running=1)
-    readers.limits.set_client(QUEUE, "x", max_running=None if own == "none" else int(own))
+def test_its_own_limit_comes_before_that_of_each_client(broker, readers, own, rtq):
+    rtq.queues[QUEUE].limit_clients(max_running=1)
+    rtq.clients["x"].limit(QUEUE, max_running=None if own == "none" else int(own))
     claimed_job(broker, client="x")
     queued_job(broker, client="x")
 
@@ -89,8 +89,8 @@ def test_its_own_limit_comes_before_that_of_each_client(broker, readers, own):
 
 
 @pytest.mark.parametrize("weight", [None, 3])
-def test_shares_are_those_of_its_page(redis, broker, readers, weight):
-    readers.limits.set_default(QUEUE, max_running=1)
+def test_shares_are_those_of_its_page(redis, broker, readers, weight, rtq):
+    rtq.queues[QUEUE].limit_clients(max_running=1)
     claimed_job(broker, client="blocked")
     queued_job(broker, client="blocked")
     assert claim(broker) == []
@@ -98,7 +98,7 @@ def test_shares_are_those_of_its_page(redis, broker, readers, weight):
     count_runs(redis, broker, 0, x=(30, 1), y=(10, 3))
     count_runs(redis, broker, 1, y=(600, 60), old=(600, 60))
     if weight:
-        readers.limits.set_client(QUEUE, "x", weight=weight)
+        rtq.clients["x"].limit(QUEUE, weight=weight)
 
     found = listed(readers)
     state, alone = readers.clients.in_queue(QUEUE, sorted(found))
@@ -124,10 +124,10 @@ def test_over_all_queues_each_counts_by_what_it_ran(redis, broker, readers):
 
 
 @pytest.fixture
-def three(redis, broker, readers):
+def three(redis, broker, rtq):
     """Three clients, each of which is first in something."""
     keys = broker.keys.of(QUEUE)
-    readers.limits.set_default(QUEUE, max_running=5)
+    rtq.queues[QUEUE].limit_clients(max_running=5)
     claimed_job(broker, client="Beta", worker="w1")
     for client, number in (("alpha", 1), ("Beta", 2), ("gamma", 3)):
         for _ in range(number):
@@ -136,8 +136,8 @@ def three(redis, broker, readers):
         scheduled_job(broker, client="alpha")
     redis.zadd(keys.lanes, {"0:alpha": 3000, "0:Beta": 1000, "0:gamma": 2000})
     count_runs(redis, broker, 0, alpha=(5, 1), Beta=(2, 9), gamma=(1, 3))
-    readers.limits.set_client(QUEUE, "gamma", weight=3)
-    readers.limits.pause_client(QUEUE, "idle")
+    rtq.clients["gamma"].limit(QUEUE, weight=3)
+    rtq.clients["idle"].pause(QUEUE)
 
 
 @pytest.mark.parametrize(

@@ -125,11 +125,11 @@ def test_short_jobs_share_round_trips_while_enough_of_them_wait(broker, process,
     assert journal.names() == [f"job-{number}" for number in range(24)]
 
 
-def test_no_job_is_claimed_ahead_where_there_are_limits(broker, process, redis, journal, readers, monkeypatch):
+def test_no_job_is_claimed_ahead_where_there_are_limits(broker, process, redis, journal, monkeypatch, rtq):
     monkeypatch.setattr(batch, "MEAN_LIMIT_SECONDS", 0.0)
     monkeypatch.setattr(batch, "MAX_ACK_DELAY_SECONDS", 0.0)
     process._runner._size.jobs = 1
-    readers.limits.set_queue(QUEUE, max_running=100)
+    rtq.queues[QUEUE].limit(max_running=100)
     for number in range(8):
         tasks.note.delay(f"job-{number}")
     claims = claims_of(process)
