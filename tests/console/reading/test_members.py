@@ -156,4 +156,4 @@ def test_the_commands_say_it(broker):
     text = out.getvalue()
     assert f"Workflow:   {FLOW} flow, blocked. This is a job of step 0, t" in text
     assert "Blocked:    2 of 3 jobs of step t are dead." in text
-    assert "Step 1 waits: 2 of 3 jobs of step t are dead." in text
+    assert "waiting  default  0 of 1     0                0  0            2 of 3 jobs of step t are dead" in text

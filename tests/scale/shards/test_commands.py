@@ -92,16 +92,6 @@ def test_the_check_of_all_shards_is_one_answer(half):
     }
 
 
-def test_a_queue_is_paused_in_all_shards(shards):
-    for shard in (0, 1):
-        enqueue(shard)
-    run("rtq_queues", "pause", "default")
-
-    assert all(readers_of(shard_place(n)).overview.read().queues[0].details.paused for n in (0, 1))
-    run("rtq_queues", "resume", "default", "--shard", "1")
-    assert [readers_of(shard_place(n)).overview.read().queues[0].details.paused for n in (0, 1)] == [True, False]
-
-
 def test_a_client_is_erased_where_the_command_looks(shards):
     job = enqueue(1)
 
