@@ -27,7 +27,6 @@ from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.calls import check_call, client_name
 from django_rtq.core.tasks.options.kinds import QUEUE
 from django_rtq.core.validation import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH
-from django_rtq.databases.clocks import database_now
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
 
 if TYPE_CHECKING:
@@ -97,6 +96,8 @@ class Schedule(models.Model):
 
     def save(self, **options: Any) -> None:
         """Validates enabled schedules, so that an invalid one is never active. Raises ValidationError."""
+        from django_rtq.databases.clocks import database_now  # processes that only enqueue do not come here
+
         self.enabled_at = (self.enabled_at or database_now()) if self.enabled else None
         if options.get("update_fields") is not None:
             options["update_fields"] = {*options["update_fields"], "enabled_at"}

@@ -207,7 +207,7 @@ class RTQBackend(BaseTaskBackend):
     def _problems_of_redis(self) -> list[str]:
         if not self.options.keys() & set(REDIS_OPTIONS):
             return []
-        from django_rtq.core.broker.redis.settings import caches_in  # with it comes redis-py
+        from django_rtq.core.broker.redis.clients_of_project import caches_in  # with it comes redis-py
 
         try:
             get_config()

@@ -37,9 +37,9 @@ from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.task_backends import place_of_job, shard_numbers
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
-from django_rtq.core.jobs.aliases import names_of
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, JobState
+from django_rtq.core.tasks.registry import names_of
 from django_rtq.exceptions import LeaseNotExpired, TooManyPausedTasks, WorkerNotFound, WrongState
 from django_rtq.limits.limits import QueueLimits, limits_text
 from django_rtq.scale.shard_options import share_of_queue

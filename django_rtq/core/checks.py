@@ -70,7 +70,7 @@ def _is_plain(config: Config) -> bool:
 
 def _shared_with_caches(places: Sequence[ConnectionSettings]) -> Iterator[tuple[ConnectionSettings, str]]:
     if places:
-        from django_rtq.core.broker.redis.settings import caches_in
+        from django_rtq.core.broker.redis.clients_of_project import caches_in
 
         yield from ((place, alias) for place in places for alias in caches_in(place))
 

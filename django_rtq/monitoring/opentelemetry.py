@@ -20,7 +20,7 @@ except ImportError as error:
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from django_rtq.core import signals
-from django_rtq.core.broker.redis.hooks import command_hooks
+from django_rtq.core.broker.redis.commands import command_hooks
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import Job
 from django_rtq.exceptions import JobCancelled, JobSuspended, Retry

@@ -11,8 +11,14 @@ from redis.connection import Connection, SSLConnection
 from redis.sentinel import SentinelConnectionPool, SentinelManagedConnection, SentinelManagedSSLConnection
 
 from django_rtq.core.broker.keys import cluster_tag
-from django_rtq.core.broker.redis.connections import ConnectionSettings, argument_names, identity_arguments
-from django_rtq.core.broker.redis.settings import SETTING, first_db, from_url
+from django_rtq.core.broker.redis.connections import (
+    SETTING,
+    ConnectionSettings,
+    argument_names,
+    first_db,
+    identity_arguments,
+)
+from django_rtq.core.broker.redis.settings import from_url
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.scale.cluster import ClusterSlot

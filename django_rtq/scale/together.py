@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 from redis import exceptions as redis_exceptions
 
 from django_rtq.core.broker.redis.client import RedisClient, read_replies, send
-from django_rtq.core.broker.redis.commands import Command, Steps
-from django_rtq.core.broker.redis.hooks import command_hooks
+from django_rtq.core.broker.redis.commands import Command, Steps, command_hooks
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """Functions around the commands that are sent to Redis."""
 
-from django_rtq.core.broker.redis.hooks import (
+from django_rtq.core.broker.redis.commands import (
     command_hooks,
 )
 

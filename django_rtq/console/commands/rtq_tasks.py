@@ -9,8 +9,7 @@ from django_rtq.console.commands.prompts import known_queues, system_user, utf8_
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.subjects.tasks import HOURS, TASKS
 from django_rtq.core.commands.command import Argument, Options
-from django_rtq.core.jobs.aliases import names_of
-from django_rtq.core.tasks.registry import get_public_task
+from django_rtq.core.tasks.registry import get_public_task, names_of
 
 VERBS = {verb.name: verb for verb in SWITCHES["task"].verbs}
 QUEUE_AND_TASKS = [

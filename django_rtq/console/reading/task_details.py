@@ -29,9 +29,9 @@ from django_rtq.console.reading.selection import WAITING
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
-from django_rtq.core.jobs.aliases import names_of
 from django_rtq.core.jobs.job import clock_moment
 from django_rtq.core.jobs.record import read_head
+from django_rtq.core.tasks.registry import names_of
 
 MAX_SEARCHED = 2000  # jobs of each list that are read, of all queues together
 LEAST_SEARCHED = 25  # the same, of each queue

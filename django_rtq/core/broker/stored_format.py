@@ -11,10 +11,9 @@ format over, or with the words in docs/redis.md#format that say what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from django_rtq.core.broker.keys import QUEUE_KEYS, Key, Keys, QueueKeys
+from django_rtq.core.broker.keys import Keys
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.jobs.job import made_ms, new_job_id
@@ -22,8 +21,6 @@ from django_rtq.exceptions import BrokerError, FormatMismatch
 
 FORMAT = 2
 LOSS_SECONDS = 86_400  # for so long it is known that data was lost
-
-_PLAIN_KEYS = [key for key in QUEUE_KEYS.values() if not key.per and key.kind != "none"]
 
 
 def format_commands(keys: Keys) -> list[Command]:
@@ -54,20 +51,3 @@ def check_format(reply: Any, keys: Keys) -> str:
 def note_loss(redis: RedisClient, keys: Keys, data_id: str) -> None:
     """Note that Redis has lost its data, for a day. `data_id` is that of the new data, and says when it began."""
     redis.execute_one(("SET", keys.data_lost, made_ms(data_id), "EX", LOSS_SECONDS), resend=True)
-
-
-def check_types(redis: RedisClient, keys: Keys, queues: Iterable[str]) -> None:
-    """Raises FormatMismatch if keys of these queues hold something else than this version stores there."""
-    keys_of_queues = [(key, keys.of(queue)) for queue in queues for key in _PLAIN_KEYS]
-    types = redis.execute([("TYPE", _name(*key_of_queue)) for key_of_queue in keys_of_queues], resend=True)
-    for (key, of_queue), kind in zip(keys_of_queues, types, strict=True):
-        if kind.decode() not in ("none", key.kind):
-            raise FormatMismatch(
-                f"Redis holds a {kind.decode()} in the key {_name(key, of_queue).decode()}, where this version of "
-                f"django_rtq stores a {key.kind}: another version or program has written it. Let that version finish "
-                f'its jobs, delete the keys of the queue, or set another RTQ["PREFIX"].'
-            )
-
-
-def _name(key: Key, of_queue: QueueKeys) -> bytes:
-    return of_queue.tag + key.name.encode()

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.keys import QUEUE_KEYS
 from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Argument, Command, Packet, checked
 from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE, SCRIPTS
@@ -25,7 +26,7 @@ from django_rtq.core.broker.worker_messages import (
 from django_rtq.core.extension import parts
 from django_rtq.core.jobs.job import PARK_SECONDS, Job
 from django_rtq.core.jobs.record import Header, HeldEntry, read_head, read_record
-from django_rtq.exceptions import BrokerError, BrokerFull
+from django_rtq.exceptions import BrokerError, BrokerFull, FormatMismatch
 
 RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes longer than most
 RENEWED_AT_ONCE = 100  # queues in which one call renews leases
@@ -263,6 +264,19 @@ class WorkerBroker(Broker):
             elif reply[1]:
                 lost[queue] = reply[1]
         return promoted, lost, refused
+
+    def check_types(self, queues: Iterable[str]) -> None:
+        """Raises FormatMismatch if keys of these queues hold something else than this version stores there."""
+        plain = [key for key in QUEUE_KEYS.values() if not key.per and key.kind != "none"]
+        names = [(self.keys.of(queue).tag + key.name.encode(), key.kind) for queue in queues for key in plain]
+        types = self.redis.execute([("TYPE", name) for name, _ in names], resend=True)
+        for (name, kind), found in zip(names, types, strict=True):
+            if found.decode() not in ("none", kind):
+                raise FormatMismatch(
+                    f"Redis holds a {found.decode()} in the key {name.decode()}, where this version of "
+                    f"django_rtq stores a {kind}: another version or program has written it. Let that version finish "
+                    f'its jobs, delete the keys of the queue, or set another RTQ["PREFIX"].'
+                )
 
     def _watch_data(self, data_id: str) -> None:
         """Note when Redis has lost its data since the last heartbeat."""

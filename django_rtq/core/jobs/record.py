@@ -1,4 +1,4 @@
-"""The stored record of a job: the only module that reads it, or writes a part of it.
+"""The stored record of a job: the only module that reads it. new_record.py writes a part of it.
 
 A record is a header line and a JSON object: ``<priority> <max_crashes> <ready_ms> <expires_ms> <client>\\n{"task":…}``.
 Scripts write the header, except that of a large record, and read it (read_header in lua/lib/prelude.lua): its times are
@@ -45,24 +45,6 @@ class Header:
     def line(self) -> bytes:
         """The header as read() takes it. Outside of tests, scripts write headers."""
         return f"{self.priority} {self.max_crashes} {self.ready_ms} {self.expires_ms} {self.client}".encode()
-
-
-def write_body(task: str, arguments: str, options: str = "") -> str:
-    """The JSON behind the header. `arguments` and `options` are members of JSON objects, without the braces.
-
-    Written by hand, because the arguments are JSON already and the name of a task needs no escapes.
-    """
-    return f'{{"task":"{task}"{"," if arguments else ""}{arguments}{"," if options else ""}{options}}}'
-
-
-def write_record(priority: int, max_crashes: int, made_ms: int, client: str, body: str) -> str:
-    """The record of a job that may start at once and does not expire. Scripts write all others."""
-    return f"{priority} {max_crashes} {made_ms} 0 {client}\n{body}"
-
-
-def check_body(task: str, body: str, limit: int) -> None:
-    """Raises PayloadTooLarge for a body of more bytes than this."""
-    serializer.check_size(task, "the arguments have", body, limit, "Store them and pass a key.")
 
 
 def read_call(record: bytes) -> tuple[bytes, bytes, int, int, str, Any, Any, dict[str, Any]]:

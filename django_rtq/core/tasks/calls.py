@@ -12,7 +12,7 @@ from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import new_job_id
-from django_rtq.core.jobs.record import check_body, write_body
+from django_rtq.core.jobs.new_record import check_body, write_body
 from django_rtq.core.validation import is_whole
 from django_rtq.exceptions import InvalidTask, PayloadError
 

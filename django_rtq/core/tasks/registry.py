@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from django_rtq.core.broker.task_backends import is_in, place_of, queues_in, shard_of
 from django_rtq.core.conf.config import get_config, task_modules
 from django_rtq.core.extension import parts
-from django_rtq.core.jobs.aliases import ALIASES
 from django_rtq.core.tasks.declaration import is_in_installed_app, note_declared
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import InvalidTask, TaskNotFound
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from django_rtq.core.tasks.task import Task
 
 _tasks: dict[str, Task[Any, Any]] = {}
+ALIASES: dict[str, str] = {}  # other name -> name of the registered task
 #: Tasks whose functions get many calls, by name and other names: how many.
 batch_tasks: dict[str, int] = {}
 INTERNAL = "django_rtq.internal_tasks"  # what the names of our own tasks begin with: found when a job of one comes
@@ -78,6 +78,16 @@ def find_task(name: str) -> Task[Any, Any] | None:
 
 #: The same without aliases: a dictionary's own method, for workers.
 find_registered = _tasks.get
+
+
+def names_of(task: str) -> list[str]:
+    """The names that jobs of a task may have, its own first."""
+    return [task, *other_names(lambda name: name == task)]
+
+
+def other_names(is_meant: Callable[[str], bool]) -> list[str]:
+    """The other names of the registered tasks whose names are meant."""
+    return [alias for alias, name in ALIASES.items() if is_meant(name)]
 
 
 def add_adopter(adopter: Callable[[Any], None]) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq import FormatMismatch
-from django_rtq.core.broker.stored_format import FORMAT, check_types
+from django_rtq.core.broker.stored_format import FORMAT
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from tests.support.apps import Readers
 from tests.support.jobs import QUEUE, WORKER, new_job
@@ -99,11 +99,11 @@ def test_a_producer_needs_no_more_round_trips(redis, producer, monkeypatch):
 
 def test_keys_of_another_type_are_named(redis, producer):
     producer.enqueue(QUEUE, [new_job()])
-    check_types(producer.redis, producer.keys, [QUEUE])
+    producer.check_types([QUEUE])
     redis.zadd("{rtq:default}:finished", {"a": 1})
 
     with pytest.raises(FormatMismatch, match=r"a zset in the key \{rtq:default\}:finished, where .* stores a set"):
-        check_types(producer.redis, producer.keys, ["low", QUEUE])
+        producer.check_types(["low", QUEUE])
 
 
 def test_lost_data_is_noticed_by_who_was_there_before(redis, producer):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from django_rtq.core.broker import scripts
 from django_rtq.core.broker.schedule_store import ScheduleState
 from django_rtq.core.jobs.failure import Attempt, Failure, read_cut_failure, read_failures, shorten_failure
+from django_rtq.core.jobs.new_record import write_body, write_record
 from django_rtq.core.jobs.outcome import (
     CANCELLED_UNRUN,
     drop_result,
@@ -26,8 +27,6 @@ from django_rtq.core.jobs.record import (
     read_head,
     read_leniently,
     read_record,
-    write_body,
-    write_record,
 )
 from django_rtq.exceptions import WorkerLost
 from tests.support.jobs import KEEP_MS, QUEUE, claimed_job, dead_job, new_job, queued_job, settle, suspect_job

@@ -13,11 +13,11 @@ from typing import Any
 
 from django_rtq.console.reading.jobs.job_text import has_text, in_json, spellings
 from django_rtq.core.broker.redis.commands import Argument
-from django_rtq.core.jobs.aliases import other_names
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.failure import read_cut_failure
 from django_rtq.core.jobs.job import JobState
 from django_rtq.core.jobs.record import read_head
+from django_rtq.core.tasks.registry import other_names
 from django_rtq.workflows.store import workflow_of
 
 _BYTES = 1000  # read of a record, and of its newest failure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -13,9 +13,9 @@ from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from django_rtq.core.broker.redis.client import send, translate_error
-from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.redis.commands import Command, command_hooks
 from django_rtq.core.broker.redis.connections import ConnectionSettings
-from django_rtq.core.broker.redis.hooks import command_hooks, run_hooked
+from django_rtq.core.broker.redis.hooks import hooked
 from django_rtq.core.broker.redis.masters import PAUSE_SECONDS, has_moved, is_current, note_loss
 from django_rtq.core.broker.redis.speedups import can_read_within, received_reply
 
@@ -112,7 +112,8 @@ class BlockingReader:
 
     def _run(self, commands: Sequence[Command], read: Callable[[], Any]) -> Any:
         try:
-            return run_hooked(commands, read) if command_hooks and commands else read()
+            with hooked(commands) if command_hooks and commands else nullcontext():
+                return read()
         except (RedisError, OSError) as error:
             connection = self._connection
             self.close()

@@ -13,8 +13,16 @@ import redis
 from redis import exceptions as redis_exceptions
 from redis.sentinel import MasterNotFoundError
 
-from django_rtq.core.broker.redis.commands import Command, Mending, Pause, Steps, checked, script_of, with_dependent
-from django_rtq.core.broker.redis.hooks import command_hooks, run_hooked
+from django_rtq.core.broker.redis.commands import (
+    Command,
+    Mending,
+    Pause,
+    Steps,
+    checked,
+    command_hooks,
+    script_of,
+    with_dependent,
+)
 from django_rtq.core.broker.redis.masters import WrongAddress, has_moved, note_loss
 from django_rtq.core.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
@@ -273,7 +281,10 @@ def exchange(connection: Any, commands: Sequence[Command], *, needs_first: bool 
     With `needs_first`, nothing else is read when the first command was refused.
     """
     if command_hooks:
-        return run_hooked(commands, lambda: _exchange(connection, commands, needs_first))
+        from django_rtq.core.broker.redis.hooks import hooked  # few projects have some
+
+        with hooked(commands):
+            return _exchange(connection, commands, needs_first)
     return _exchange(connection, commands, needs_first)
 
 

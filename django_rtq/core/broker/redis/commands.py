@@ -8,7 +8,8 @@ refused has its BrokerError in its place.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -86,6 +87,11 @@ class Packet:
 
 
 T = TypeVar("T")
+CommandHook = Callable[[Sequence[str]], AbstractContextManager[Any]]
+#: Context managers that are entered around each round trip, in the thread that waits for it. A hook is called with the
+#: names of the commands, such as ["EVALSHA finish", "EVALSHA claim"]: of all commands of a round trip that several
+#: coroutines share. What it raises is logged and ignored.
+command_hooks: list[CommandHook] = []
 Steps = Generator[Sequence[Command], list[Any], T]
 #: Sends commands again that were not executed, and returns all replies.
 Mending = Generator[Sequence[Command] | Pause, list[Any], list[Any]]

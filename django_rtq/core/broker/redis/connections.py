@@ -18,6 +18,7 @@ from django_rtq.core.broker.redis.client import LEADS_TO_CLUSTER, InSettings
 from django_rtq.core.broker.redis.masters import Service, no_retry
 from django_rtq.exceptions import BrokerError, ConfigurationError
 
+SETTING = 'RTQ["REDIS"]'
 OLDEST_SERVER = (6, 2)  # of Redis; Valkey began with 7.2
 #: Timeouts of commands and of connecting, unless RTQ sets others.
 COMMAND_SECONDS = 5.0
@@ -148,6 +149,11 @@ class ConnectionSettings:
             return f"unix://{self.arguments.get('path', '')}?db={self.db}"
         address = _address(self.arguments.get("host", "localhost"), self.arguments.get("port", 6379))
         return f"{scheme}://{address}/{self.db}"
+
+
+def first_db(db: int | None, otherwise: int | None) -> int:
+    """RTQ["DB"], if it is set."""
+    return db if db is not None else otherwise or 0
 
 
 class _UnixConnection(UnixDomainSocketConnection):

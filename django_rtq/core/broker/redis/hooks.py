@@ -6,28 +6,14 @@ Commands are written to connections directly, so tools that patch redis.Redis.ex
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
-from django_rtq.core.broker.redis.commands import Command, name_of
+from django_rtq.core.broker.redis.commands import Command, CommandHook, command_hooks, name_of
 
 logger = logging.getLogger("django_rtq")
-
-Result = TypeVar("Result")
-CommandHook = Callable[[Sequence[str]], AbstractContextManager[Any]]
-
-#: Context managers that are entered around each round trip, in the thread that waits for it. A hook is called with the
-#: names of the commands, such as ["EVALSHA finish", "EVALSHA claim"]: of all commands of a round trip that several
-#: coroutines share. What it raises is logged and ignored.
-command_hooks: list[CommandHook] = []
-
-
-def run_hooked(commands: Sequence[Command], run: Callable[[], Result]) -> Result:
-    """Call `run`, which sends these commands, inside of all hooks. Callers skip this while there are no hooks."""
-    with hooked(commands):
-        return run()
 
 
 @contextmanager

@@ -19,7 +19,6 @@ from typing import Any, Protocol, TypeVar
 from django_rtq.core import signals
 from django_rtq.core.broker.redis.commands import Argument, Command
 from django_rtq.core.broker.scripts import own_version
-from django_rtq.core.broker.stored_format import check_types
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.broker.worker_messages import CancelRequest, HeartbeatResult
 from django_rtq.core.conf.config import project_name
@@ -109,7 +108,7 @@ class Heartbeat(Loop):
         Raises BrokerError for what waiting does not fix.
         """
         try:
-            check_types(self._broker.redis, self._broker.keys, self._queues)
+            self._broker.check_types(self._queues)
             self.tick()
         except BrokerRefused:
             raise
