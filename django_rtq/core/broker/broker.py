@@ -151,17 +151,14 @@ class Broker:
         return (yield from enqueue_calls(self.keys, calls, self._replicas))
 
     def _enqueue(self, queue: str, jobs: list[NewJob], all_or_none: bool) -> Steps[list[str]]:
-        yield from self._register_queue(queue)
+        if queue not in self._registered_queues:
+            yield from self._register_queues([queue])
         if len(jobs) == 1 and queue in self._plain_queues and not (jobs[0].due or jobs[0].digest):
             (answer,) = checked((yield [_enqueue_command(self.keys.of(queue), jobs[0])]))
             if answer != b"limited":
                 return [answer.decode()]
             self._plain_queues.discard(queue)
         return (yield from enqueue_many(self.keys.of(queue), jobs, all_or_none, self._replicas))
-
-    def _register_queue(self, queue: str) -> Steps[None]:
-        if queue not in self._registered_queues:
-            yield from self._register_queues([queue])
 
     def register_queues(self, queues: Iterable[str]) -> None:
         """Begin to use queues: add them to the list that the admin shows, and store the limits of the settings.

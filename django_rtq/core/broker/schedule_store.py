@@ -85,7 +85,7 @@ class ScheduleStore:
 
     def set_enabled(self, name: str, *, enabled: bool, wake: Iterable[str] = ()) -> None:
         """Enable or disable a schedule that was declared in code or settings."""
-        self._write([], {_SWITCH + name: _write_switch(enabled=enabled)}, wake)
+        self._write([], {_SWITCH + name: f"on {os.urandom(8).hex()}" if enabled else "off"}, wake)
 
     def restore(self, lost: StoredSchedules) -> None:
         """Put back what Redis has lost. All processes that do so write the same, in one command."""
@@ -149,10 +149,6 @@ class ScheduleStore:
     def forget(self, queue: str, names: Sequence[str]) -> None:
         """Delete the states of schedules. A schedule that is declared again starts from the beginning."""
         self._redis.execute_one(("HDEL", self._keys.of(queue).schedules, *names), resend=True)
-
-
-def _write_switch(*, enabled: bool) -> str:
-    return f"on {os.urandom(8).hex()}" if enabled else "off"
 
 
 def read_switch(text: str) -> tuple[bool, str]:

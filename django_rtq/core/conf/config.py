@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any, TypeGuard
+from typing import Any
 
 from django.conf import UserSettingsHolder, global_settings, settings
 from django.core.signals import setting_changed
@@ -37,13 +37,8 @@ DEBUG_REDIS = "redis://localhost:6379/0"
 MAX_VERSION = 100  # characters
 
 
-def is_database(value: object) -> TypeGuard[str]:
-    """Whether it is an alias in DATABASES."""
-    return isinstance(value, str) and value in settings.DATABASES
-
-
 def _read_database(value: Any) -> Any:
-    if value is None or isinstance(value, bool) or is_database(value):
+    if value is None or isinstance(value, bool) or (isinstance(value, str) and value in settings.DATABASES):
         return value
     hint = did_you_mean(str(value), settings.DATABASES, quoted=True)
     raise ValueError(f"True, False, or the alias of a database in DATABASES{hint and '.'}{hint}")

@@ -153,12 +153,8 @@ def schedule_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:
 
 def schedules_in(place: str, config: Config) -> list[ScheduledTask]:
     """The declared schedules whose jobs go to a Redis. Raises ConfigurationError."""
-    return [entry for entry in declared_schedules(config) if _is_known(entry.task.backend) and entry.place == place]
-
-
-def _is_known(backend: str) -> bool:
-    """False for one that TASKS does not have any more."""
-    return not backend or backend in task_backends()
+    known = {"", *task_backends()}  # TASKS may not have the backend of a task any more
+    return [entry for entry in declared_schedules(config) if entry.task.backend in known and entry.place == place]
 
 
 def declared_schedules(config: Config) -> list[ScheduledTask]:

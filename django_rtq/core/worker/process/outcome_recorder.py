@@ -143,11 +143,6 @@ def send_outcome(sender: type, run: Run, outcome: Outcome) -> None:
     elif isinstance(outcome, Cancelled):
         signals.job_cancelled.send_robust(sender, job_id=run.id, queue=run.queue)
     elif isinstance(outcome, Suspended):
-        send_suspended(sender, run, outcome.seconds)
+        signals.job_suspended.send_robust(sender, job=run.job, job_id=run.id, seconds=outcome.seconds)
     else:
         signals.job_expired.send_robust(sender, job=job)
-
-
-def send_suspended(sender: type, run: Run, seconds: float) -> None:
-    """Send the signal of a job that goes on later."""
-    signals.job_suspended.send_robust(sender, job=run.job, job_id=run.id, seconds=seconds)

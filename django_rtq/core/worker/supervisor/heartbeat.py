@@ -166,7 +166,8 @@ class Heartbeat(Loop):
         infos = {
             shared.worker: self.worker_info(pid, shared)
             for pid, shared in processes
-            if shared.worker and not _looks_frozen(shared)
+            # A process whose jobs the watchdog has reclaimed looks frozen: not renewed until it takes a new name.
+            if shared.worker and shared.revoked is not Revoked.ALL
         }
         if self._stand_in:
             infos[self._stand_in] = {**self._common_info(), "slots": 0, "crash_loop": self._crash_loop}
@@ -276,8 +277,3 @@ class Heartbeat(Loop):
 
 def _do(chore: Chore, result: HeartbeatResult, until: float) -> object:
     return chore.do(result.replies[chore.name], until)
-
-
-def _looks_frozen(shared: SharedState) -> bool:
-    """Whether the watchdog has reclaimed its jobs: its lease is not renewed until it takes a new name."""
-    return shared.revoked is Revoked.ALL
