@@ -15,10 +15,11 @@ from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.shared_entries import MAX_COUNTS
 from django_rtq.core.worker.shared_memory import SharedState
+from tests.app.tasks import note
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import snapshot
 
-TASK = "tests.app.tasks.note"
+TASK = note.name
 DONE = Acked('{"state":"succeeded"}')
 ERROR = ValueError("it broke")
 
