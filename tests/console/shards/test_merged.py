@@ -309,13 +309,13 @@ def test_tasks_and_clients_of_all_shards(operator, three):  # noqa: F811
     for shard, shop in shops.items():
         queued(shard, shard + 1, client=shop)
 
-    rows = operator.get(f"{RTQ}client/").context["rows"]
+    rows = operator.get(f"{RTQ}client/").context["found"].rows
     assert {row.client: (row.total.queued, list(row.total.shards)) for row in rows} == {
         shop: (shard + 1, [shard]) for shard, shop in shops.items()
     }
     (row,) = operator.get(f"{RTQ}client/client/", {"client": shops[2]}).context["rows"]
     assert (row["client"].queued, list(row["client"].shards)) == (3, [2])
-    clients = operator.get(QUEUE).context["clients"]
+    clients = AllShards().queue_page("default", "queued").clients
     assert [client.queued for client in clients] == [3, 2, 1]
 
     task = operator.get(f"{RTQ}registeredtask/{NOTE.replace('_', '_5F')}/")

@@ -16,7 +16,7 @@ django.setup()
 from django.conf import settings  # noqa: E402
 from shop import tasks  # noqa: E402
 
-from django_rtq import WrongState, rtq  # noqa: E402
+from django_rtq import WrongState  # noqa: E402
 
 CLIENTS = ["north", "south", "east", "west"]
 MOST_WAITING = 1000
@@ -44,12 +44,22 @@ def one_round(dice, number):
             note(handle.cancel(), [handle])
 
 
+def waiting():
+    try:
+        from django_rtq import rtq
+    except ImportError:  # the version before has none
+        from django_rtq.console.inspector.inspector import get_inspector
+
+        return sum(queue.queued for queue in get_inspector().queues.details())
+    return sum(queue.details().queued for queue in rtq.queues)
+
+
 def main():
     dice = random.Random(sys.argv[2])
     until = time.monotonic() + float(sys.argv[1])
     number = 0
     while time.monotonic() < until:
-        if sum(queue.details().queued for queue in rtq.queues) > MOST_WAITING:
+        if waiting() > MOST_WAITING:
             time.sleep(0.05)
             continue
         one_round(dice, number)
