@@ -6,25 +6,8 @@ import pytest
 
 from django_rtq.console.reading.clients import clients
 from django_rtq.console.reading.clients.client_states import Shares
-from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds
 from django_rtq.limits.limits import Limit
-from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, retrying_job, scheduled_job
-
-
-def test_its_jobs_are_counted(broker, readers):
-    retrying_job(broker, client="x")
-    queued_job(broker, client="x")
-    queued_job(broker, client="x", priority=5)
-    queued_job(broker, client="y")
-    scheduled_job(broker, client="x")
-    queued_job(broker, client="x", queue="low")
-
-    low, default = sorted(readers.clients.get("x"), key=lambda one: one.queue, reverse=True)
-
-    assert (default.queue, default.queued, default.scheduled, default.running) == (QUEUE, 2, 2, None)
-    assert 0 <= default.oldest_seconds < 60
-    assert (low.queue, low.queued, low.scheduled) == ("low", 1, 0)
-    assert (default.in_force, default.pause, default.is_blocked, default.holds) == ({}, None, False, NO_HOLDS)
+from tests.support.jobs import QUEUE, claimed_job, queued_job
 
 
 def test_its_limits_are_told_with_their_source(broker, readers, rtq):
@@ -38,17 +21,6 @@ def test_its_limits_are_told_with_their_source(broker, readers, rtq):
     assert found.own == found.in_force == {"max_running": Limit(value=3, is_from_settings=True)}
     assert found.default == other.in_force == {"max_running": Limit(value=1, is_from_settings=False)}
     assert (found.pause.by, other.pause) == ("me", None)
-
-
-def test_a_client_at_its_limit_is_told(broker, readers, rtq):
-    rtq.clients["x"].limit(QUEUE, max_running=1)
-    claimed_job(broker, client="x")
-    queued_job(broker, client="x", priority=5)
-    claim(broker)
-
-    (found,) = readers.clients.get("x", [QUEUE])
-
-    assert (found.running, found.queued, found.is_blocked, found.holds) == (1, 1, True, Holds(at_limit=1))
 
 
 def test_its_rate_and_the_queue_say_when_it_may_start_a_job(broker, readers, rtq):

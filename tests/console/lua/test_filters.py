@@ -108,12 +108,3 @@ def test_to_count_those_that_fit_sends_numbers(task, sent, broker, readers, grav
     assert sweeps.count(readers, "discard", task=task).count == (2000 if task == "ship" else 0)
 
     assert sent() < 10_000
-
-
-def test_a_search_among_queued_jobs_sends_no_records(sent, broker, readers):
-    broker.enqueue(QUEUE, [new_job(body=serializer.dumps({"task": "ship", "args": ["x" * 1000]})) for _ in range(1000)])
-    sent()
-
-    assert readers.job_list.page(QUEUE, "queued", filter=JobFilter(task="nosuch")).jobs == []
-
-    assert sent() < 100_000

@@ -107,3 +107,14 @@ def test_promote_says_that_held_jobs_went_back(broker, rtq):
 
     assert broker.maintenance.promote([QUEUE]) == ({QUEUE: []}, True)
     assert broker.maintenance.promote([QUEUE]) == ({QUEUE: []}, False)
+
+
+def test_many_go_back_in_steps(broker, readers, rtq):
+    rtq.tasks[TASK].pause(QUEUE)
+    jobs = [queued_job(broker, str(number), body=CHARGE) for number in range(230)]
+    assert claim(broker) == claim(broker) == []
+
+    assert rtq.tasks[TASK].resume(QUEUE) == [QUEUE]
+
+    assert readers.queues.get(QUEUE).paused_tasks == ()
+    assert claim(broker, 500) == [job.id for job in jobs]

@@ -73,6 +73,3 @@ def test_a_handle_finds_its_job(broker, readers, access):
     assert (found.queue, found.state, found.failures, len(found.errors)) == (TARGET, JobState.QUEUED, 0, 1)
     assert found.expires_at is None
     assert access.cancel(job.id, QUEUE) == "cancelled"
-
-
-# -- unique jobs

@@ -95,17 +95,6 @@ def test_after_the_clock_was_put_back_they_go_on_from_the_present(redis, broker,
     assert int(redis.hget(keys.totals, "minute")) <= now + 1
 
 
-def test_of_very_many_names_the_later_ones_are_not_added(redis, broker, keys, now):
-    redis.hset(keys.totals, mapping={f"filler-{number}": 1 for number in range(10_000)})
-    redis.hset(keys.totals, mapping={"minute": now - 1, "hour": now // 60})
-    redis.hset(keys.stats_of(now - 1), mapping={"new": 1, "filler-1": 1})
-
-    told = added_up(broker)
-
-    assert "new" not in told
-    assert told["filler-1"] == 2
-
-
 def test_many_names_are_added_hour_by_hour_and_no_sum_goes_back(redis, broker, keys, now):
     hour = now // 60
     redis.hset(keys.totals, mapping={"minute": now, "hour": hour - 2})

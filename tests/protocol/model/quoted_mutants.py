@@ -19,7 +19,7 @@ QUOTED_MUTANTS = (
     ),
     Mutant("cancel_while_it_runs", "cancel", 'return { "asked", worker }', ""),
     # G5: who is given up, and when
-    Mutant("innocent_are_guilty", "reclaim_child", "return guilty[id]", "return true"),
+    Mutant("innocent_are_guilty", "reclaim_child", "guilty.lapsed or guilty[id]", "true"),
     Mutant("reclaim_before_the_deadline", "reclaim", '"-inf", now, "LIMIT", 0, 10', '"-inf", now + 1, "LIMIT", 0, 10'),
     # G6: order and turns
     Mutant("band_order_reversed", "claim", '"ZREVRANGE", q.bands', '"ZRANGE", q.bands'),

@@ -176,10 +176,12 @@ def people_requeue_elsewhere(parallel: ParallelRun) -> None:
     parallel.promote("mail")
     parallel.reclaim_child("mail", "w0", [dies])
     parallel.sign_on("w0")
+    parallel.claim("w0", ("mail",), 4)  # what has crashed a worker is claimed alone
+    run(parallel, "bury", [dies], 1, ERROR)
     parallel.claim("w0", ("mail",), 4)
     parallel.report_progress("mail", "w0", again, PROGRESS)
     parallel.record_step("mail", "w0", again, "step fetch", "1 2 3")
-    run(parallel, "bury", [dies, again], 1, ERROR)
+    run(parallel, "bury", [again], 1, ERROR)
     parallel.advance(1000)
     for _ in range(2):
         parallel.requeue_elsewhere("mail", [again, *ids, "nobody"], "bulk")

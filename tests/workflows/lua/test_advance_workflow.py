@@ -252,7 +252,7 @@ def test_a_dead_member_that_is_requeued_elsewhere_is_open_there(redis, broker, i
         end(broker, "bury", member)
         requeue_elsewhere(broker, [member], "low")
 
-    workflow_store(broker).sweep([QUEUE, "low"])
+    workflow_store(broker).sweep(["low", QUEUE])
 
     assert (fields_of(broker)["state"], ends_of(broker)) == ("running", ["0 0 0"])
     (again,) = claim_members(broker, queue="low")

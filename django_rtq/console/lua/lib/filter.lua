@@ -1,5 +1,4 @@
--- filter: read a filter from the arguments of a script, and match jobs against it, by short fields of their records and
--- failures.
+-- filter: match jobs against a filter, see search_jobs.lua, by short fields of their records and failures.
 -- uses: prelude failures members
 
 -- Whether a string in JSON is this name, or ends with it after a dot; "=" before the name stands for the whole name. Nil if
@@ -58,7 +57,9 @@ end
 -- start of the newest failure}. Of `wanted.spellings` it returns what may match. The third: bytes read.
 local function match_jobs(q, wanted, ids)
   local fitting, doubtful, left, places, read = {}, {}, {}, {}, 0
-  if not wanted.asks and not wanted.since and not wanted.till then
+  local asks, spellings = wanted.class ~= "" or wanted.text ~= "", wanted.spellings
+  local is_any = wanted.task .. wanted.client == "" and not asks and #spellings == 0
+  if is_any and not wanted.since and not wanted.till then
     for i = 1, #ids do fitting[i] = i end
     return fitting, doubtful, read
   end
@@ -68,7 +69,6 @@ local function match_jobs(q, wanted, ids)
     read = read + #(records[i] or "")
     if fits ~= false then left[#left + 1], places[#left + 1] = id, { i, fits } end
   end
-  local asks, spellings = wanted.class ~= "" or wanted.text ~= "", wanted.spellings
   local reads = (asks or #spellings > 0) and #left > 0
   local failures = reads and redis.call("HMGET", q.errors, unpack(left)) or {}
   for n, place in ipairs(places) do
@@ -114,19 +114,4 @@ local function matches_id(wanted, id)
   if string.sub(id, 1, #wanted.prefix) ~= wanted.prefix then return false end
   if not wanted.flows then return true end
   return is_member(id) and wanted.flows[string.sub(id, 14, 16) .. string.sub(id, 18, 26)] ~= nil
-end
-
--- A filter from the arguments of a script: see search_jobs.lua. `asks`: for more than times.
-local function read_filter(task, client, class, text, since, till, bytes, spellings)
-  return {
-    task = task,
-    client = client,
-    class = class,
-    text = text,
-    since = tonumber(since),
-    till = tonumber(till),
-    bytes = tonumber(bytes),
-    spellings = read_lines(spellings),
-    asks = task .. client .. class .. text .. spellings ~= "",
-  }
 end

@@ -26,13 +26,14 @@
 --         what find_job returns
 -- sent twice: changes nothing
 
-local wanted = read_filter(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8])
+local wanted = { task = ARGV[1], client = ARGV[2], class = ARGV[3], text = ARGV[4], bytes = tonumber(ARGV[7]) }
+local spellings, since, till = read_lines(ARGV[8]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local q, list, wanted_ids, made, texts = named(), ARGV[9], read_ids(ARGV[10]), tonumber(ARGV[11]), read_lines(ARGV[12])
 local most, enough, reply, at = tonumber(ARGV[13]), tonumber(ARGV[14]), ARGV[15], { select(16, unpack(ARGV)) }
 local PART, MOST_BYTES = 50, 1000000
 local now = now_ms(q.clock)
 local status, places = read_list(q, list, at, most, wanted.client)
-local since, till, answer, counted, looked, read, sent = wanted.since, wanted.till, {}, 0, 0, 0, 0
+local answer, counted, looked, read, sent = {}, 0, 0, 0, 0
 
 -- Whether the id and the time that its list knows match.
 local function may_match(place)
@@ -60,7 +61,8 @@ local function add(n, place, record, failure)
   answer[#answer + 1] = job and { n, place, job } or { n, place, record, failure }
 end
 
-if places[1] and places[1].time then wanted.since, wanted.till = nil, nil end
+wanted.spellings = spellings
+if not (places[1] and places[1].time) then wanted.since, wanted.till = since, till end
 while looked < #places and #answer < enough and read + sent < MOST_BYTES do
   local ids, numbers = {}, {}
   for n = looked + 1, math.min(looked + PART, #places) do

@@ -11,9 +11,20 @@ from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, retrying_j
 
 
 def listed(readers, **selection):
-    """The clients of a page, by name."""
+    """The clients of a page, by name. Of each alone the same is told."""
     found = readers.clients.count()
-    return {client.client: client for client in map(found.client, found.matching(**selection))}
+    clients_by_name = {client.client: client for client in map(found.client, found.matching(**selection))}
+    for name, client in clients_by_name.items():
+        for each in client.in_queues:
+            (alone,) = readers.clients.get(name, [each.queue])
+            assert facts(alone) == facts(each)
+    return clients_by_name
+
+
+def facts(client):
+    """What does not change with the time."""
+    numbers = (client.queued, client.scheduled, client.running, client.is_blocked)
+    return numbers, client.in_force, client.pause, client.holds.at_limit, client.holds.paused_by
 
 
 def order(readers, sort, **selection):
