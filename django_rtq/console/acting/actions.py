@@ -63,6 +63,8 @@ ACTIONS = {
         lambda target: Selection(filter=JobFilter(workflow=target.name)),
         lambda progress: not progress.state.is_final and any(step.dead for step in progress.steps),
     ),
+    "requeue_group": of_all_jobs("requeue", _("Requeue"), lambda target: target.name, lambda group: group.is_known),
+    "discard_group": of_all_jobs("discard", _("Discard"), lambda target: target.name, lambda group: group.is_known),
     "forget_queue": Verb(
         name="forget",
         label=_("Forget"),

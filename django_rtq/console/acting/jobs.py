@@ -116,7 +116,10 @@ ROUTED: dict[actions.Verb, Verb] = {verb: JOBS[verb] for verb in actions.ACTIONS
 
 
 def of_all_jobs(
-    verb: str, label: Any, select: Callable[[Target], Selection], applies: Callable[[Any], bool] = lambda row: True
+    verb: str,
+    label: Any,
+    select: Callable[[Target], Selection | str],
+    applies: Callable[[Any], bool] = lambda row: True,
 ) -> Verb:
     """A verb of a subject, about all its jobs: its button leads to the page that asks about this selection."""
     return replace(JOBS[verb], label=label, jobs=select, applies=applies)

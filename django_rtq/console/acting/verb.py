@@ -54,7 +54,7 @@ class Verb:
     refused: Mapping[Any, Any] = field(default_factory=dict)  # exceptions, or words that `do` returns -> what is said
     applies: Callable[[Any], bool] = lambda row: True  # whether it is offered for a row
     #: All jobs of the target: there is a page for what is done with jobs, to which the button leads. See jobs.py.
-    jobs: Callable[[Target], Selection] | None = None
+    jobs: Callable[[Target], Selection | str] | None = None
     # Of the page that asks before: without a question there is none.
     title: Any = ""
     question: Any = ""

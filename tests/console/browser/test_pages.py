@@ -34,14 +34,11 @@ OF_TEMPLATES = {
     "confirm": "queue_forget",
     "edit": "job_edit",
     "job": "job_change",
-    "dead": "deadletter_changelist",
-    "clients": "client_changelist",
     "client": "client_change",
     "limits": "client_limits",
     "list": "worker_changelist",
     "enqueue": "registeredtask_enqueue",
     "task": "registeredtask_change",
-    "workflows": "workflow_changelist",
     "workflow": "workflow_change",
 }
 NO_CONTRAST = {"rules": {"color-contrast": {"enabled": False}}}
@@ -173,6 +170,8 @@ def acted_on(jobs, page):
 
 def test_all_components_can_be_read(broker, rtq, acted_on, page):
     """On one page, in each colour scheme. Before that, pages after actions fit and are accessible."""
+    line = b'{"error_class":"builtins.ValueError","error":"it broke"}\n'
+    broker.redis.execute_one(("HSET", broker.keys.of(QUEUE).errors, acted_on.dead.id, line))
     rtq.queues[QUEUE].pause()
     for name in ("queue_change", "registeredtask_change", "client_change"):
         visit(page, name, acted_on)

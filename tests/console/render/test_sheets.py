@@ -11,6 +11,7 @@ from django_rtq.console.reading.clients.client_list import Client
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds
 from django_rtq.console.reading.details import WorkerDetails
+from django_rtq.console.reading.jobs.dead_letters import DeadGroup
 from django_rtq.console.reading.memory import KINDS, QueueMemory
 from django_rtq.console.reading.metrics.reader import TaskMetrics, VersionRuns
 from django_rtq.console.reading.task_pauses import TaskPause
@@ -19,6 +20,7 @@ from django_rtq.console.render.json import as_dict
 from django_rtq.console.render.sheet import Sheet
 from django_rtq.console.render.terminal import columns
 from django_rtq.console.schedule_status import ScheduleStatus
+from django_rtq.console.subjects.dead_letters import Group
 from django_rtq.console.subjects.queues import Queue
 from django_rtq.console.subjects.schedules import Planned
 from django_rtq.console.subjects.tasks import TaskRow
@@ -90,6 +92,13 @@ _CLIENT = ClientInQueue(
     queue_state=QueueState(limits={}, default={}, running=1, holds=NO_HOLDS, runs=2.0, busy_seconds=2.0),
 )  # fmt: skip
 ROWS["client"], ROWS["client_of_queue"] = Client(_CLIENT, [_CLIENT]), _CLIENT
+ROWS["deadletter"] = Group(
+    "mail",
+    DeadGroup(
+        task="shop.tasks.charge", error_class="builtins.OSError", count=3, first_at=NOW, last_at=NOW, newest_id="job-1",
+        message="No route", shards=(2,),
+    ),
+)  # fmt: skip
 #: Rows with what the others cannot have at the same time.
 MORE_ROWS = {"registeredtask": [TaskRow(task="nobody.knows")]}
 

@@ -1,4 +1,4 @@
-"""Jobs: tables of those in one state, by page; those that run, by worker; one timeline; dead letters by error."""
+"""Jobs: tables of those in one state, by page; those that run, by worker; one timeline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.workers import is_hung, time_limit_of
 from django_rtq.console.reading.actions import VERBS
 from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerDetails
-from django_rtq.console.reading.jobs.dead_letters import DeadGroup
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.job_page import LISTS, JobPage
 from django_rtq.console.reading.readers import Readers
@@ -305,24 +304,6 @@ def _present(job: JobDetails) -> Event:
     if job.attempt and (job.state is JobState.RUNNING or job.finished_at):
         parts.insert(0, _("Attempt %(number)s") % {"number": job.attempt})
     return Event(title, at, parts, {"dead": "rtq-bad", "succeeded": "rtq-good"}.get(job.state, ""))
-
-
-def group_row(queue: str, group: DeadGroup, url: PageUrl) -> dict[str, Any]:
-    """A row of the template `_groups.html`."""
-    # Without both names a filter would match other groups as well.
-    is_known = bool(group.task and group.error_class)
-    wanted = JobFilter(task=group.task, error_class=group.error_class)
-    query = {"q": str(Selection(queues=[queue], states=["dead"], filter=wanted))}
-    return {
-        "queue": queue,
-        "group": group,
-        "shards": ", ".join(map(str, sorted(group.shards))),
-        "message": group.message,
-        "url": url("queue_change", queue, query={"state": "dead", **filter_query(wanted)}),
-        "task_url": url("registeredtask_change", group.task) if group.task else "",
-        "requeue_url": url("job_bulk_requeue", query=query) if is_known else "",
-        "discard_url": url("job_bulk_discard", query=query) if is_known else "",
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.display.jobs import group_row
 from django_rtq.console.admin.display.tasks import QUEUES, charts, in_queues
 from django_rtq.console.admin.forms import EnqueueForm
 from django_rtq.console.admin.navigation import schedules_url
@@ -27,6 +26,7 @@ from django_rtq.console.reading.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
 from django_rtq.console.render.html import Table, action_html, beside_name, figures, tables
 from django_rtq.console.sanitize import clean_text
+from django_rtq.console.subjects.dead_letters import GROUPS, Group
 from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.console.subjects.tasks import TASKS, TaskRow, pauses_by_task
 from django_rtq.console.subjects.versions import VERSIONS
@@ -80,7 +80,9 @@ class TaskAdmin(SheetAdmin):
             "tables": tables(QUEUES, shown[:most], replace(here, fields=lambda queue: {"queue": queue})),
             "other_queues": len(shown[most:]),
             "is_cut": any(queue.cut for queue in details.queues),
-            "groups": [group_row(queue, group, self.url) for queue, group in details.groups[:MAX_GROUPS]],
+            "group_tables": tables(
+                GROUPS, [Group(*each) for each in details.groups[:MAX_GROUPS]], viewer, leave_out=("task",)
+            ),
             "older_groups": max(0, len(details.groups) - MAX_GROUPS),
             "charts": charts(details),
             "version_tables": tables(VERSIONS, details.versions, viewer),
