@@ -77,7 +77,7 @@ def test_people_are_told(redis, readers, look):
     redis.set("rtq:format", "3 abc")
 
     with pytest.raises(FormatMismatch, match="format 2"):
-        look(Readers(readers._broker))
+        look(Readers(readers.broker))
 
 
 def test_data_of_an_earlier_format_is_refused_with_the_place_that_says_what_to_do(redis, producer):
