@@ -65,6 +65,13 @@ ACTIONS = {
     ),
     "requeue_group": of_all_jobs("requeue", _("Requeue"), lambda target: target.name, lambda group: group.is_known),
     "discard_group": of_all_jobs("discard", _("Discard"), lambda target: target.name, lambda group: group.is_known),
+    "limit_client": Verb(  # its page is a form
+        name="limits",
+        label=_("Limits"),
+        permission=permissions.LIMIT,
+        question=_("Limits of client %(client)s in queue %(queue)s"),
+        is_harmless=True,
+    ),
     "forget_queue": Verb(
         name="forget",
         label=_("Forget"),

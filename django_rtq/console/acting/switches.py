@@ -58,6 +58,27 @@ SWITCHES = {
             applies=lambda task: not task.is_internal,
         ),
     ),
+    "client": Switch(
+        is_on=lambda in_queue: in_queue.pause is not None,
+        on=Verb(
+            name="pause",
+            label=_("Pause"),
+            permission=permissions.PAUSE_CLIENT,
+            do=lambda place, target: place.clients[target.name].pause(target.queue, by=target.by),
+            done=_("Client %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start."),
+            log=_("Paused in %(queues)s."),
+            nothing=_("Client %(name)s was already paused."),
+        ),
+        off=Verb(
+            name="resume",
+            label=_("Resume"),
+            permission=permissions.PAUSE_CLIENT,
+            do=lambda place, target: place.clients[target.name].resume(target.queue),
+            done=_("Client %(name)s was resumed in %(queues)s."),
+            log=_("Resumed in %(queues)s."),
+            nothing=_("Client %(name)s is not paused."),
+        ),
+    ),
     "worker": Switch(
         is_on=lambda worker: worker.is_quiet,
         on=Verb(

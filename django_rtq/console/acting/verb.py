@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from django.utils.translation import gettext as _
+
 from django_rtq.console.formatting import names_text
 from django_rtq.console.nouns import Place
 from django_rtq.console.reading.selection import Selection
@@ -26,7 +28,7 @@ class Target(NamedTuple):
     @property
     def words(self) -> dict[str, Any]:
         """What texts say of it."""
-        return {"name": clean_text(self.name, 100), "queue": self.queue or ""}
+        return {"name": clean_text(self.name, 100) or _("(none)"), "queue": self.queue or ""}
 
 
 class Said(NamedTuple):

@@ -9,18 +9,51 @@ from urllib.parse import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from django_rtq.console.acting.actions import ACTIONS
+from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.reading.clients.client_list import STATES, AllClients, Client
 from django_rtq.console.reading.clients.client_states import ClientInQueue
 from django_rtq.console.reading.clients.queue_clients import MOST
+from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.render.column import BAR, DURATION, LINES, NUMBER, SHARE, Column, Kind, State, states
+from django_rtq.console.reading.selection import Selection
+from django_rtq.console.render.column import BAR, DURATION, LINES, NUMBER, SHARE, Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Empty, Filter, Found, Sheet, Wanted
 
 SHARES_NOTE = _(
     "Starts and run time are parts of what ran in the last 10 minutes, estimated. The fair share is a client’s weight "  # noqa: RUF001
     "among the clients that had work."
 )
+
+
+#: What people call a limit.
+LIMIT_LABELS = {
+    "max_running": _("Running jobs"),
+    "rate": _("Starts"),
+    "burst": _("Starts at once"),
+    "weight": _("Weight"),
+    "max_waiting": _("Waiting jobs"),
+    "fair_by": _("Turns by"),
+}
+
+
+def limit_lines(client: ClientInQueue) -> list[str]:
+    """The limits that hold for it, and where each comes from."""
+    lines = []
+    for name, limit in client.in_force.items():
+        source = gettext("settings") if limit.is_from_settings else gettext("set at run time")
+        if name not in client.own:
+            source = gettext("%(source)s, for each client") % {"source": source}
+        number = format_number(limit.value) if isinstance(limit.value, int) else limit.value
+        lines.append(f"{LIMIT_LABELS.get(name, name)}: {number or gettext('no limit')} ({source})")
+    return lines
+
+
+def _list_url(client: ClientInQueue, url: PageUrl) -> str:
+    """The jobs of a client in a queue. A query cannot find those of the client without a name."""
+    wanted = str(Selection(filter=JobFilter(client=client.client)))
+    return url("queue_change", client.queue, query={"q": wanted}) if client.client else ""
 
 
 def _name(name: str) -> Column:
@@ -87,10 +120,31 @@ def _note(found: AllClients) -> str:
     return " ".join(texts)
 
 
+class InQueues(Sheet[ClientInQueue]):
+    """One client, in each queue."""
+
+    model, title, key = "client", _("Queues"), "queue"
+    columns = (
+        Column("queue", _("Queue"), link=_list_url),
+        _figure("queued", _("Queued"), "queued"),
+        _figure("scheduled", _("Scheduled"), "scheduled"),
+        _figure("running", _("Running"), "running"),
+        _figure("oldest_seconds", _("Oldest wait"), "oldest_seconds", DURATION),
+        _figure("starts", _("Starts"), "shares.starts", BAR),
+        _figure("time", _("Run time"), "shares.time", SHARE),
+        _figure("fair", _("Fair share"), "shares.fair", SHARE),
+        Column("shards", _("Shard"), lambda client: ", ".join(map(str, client.shards)), is_of_shards=True),
+        Column("limits", _("Limits"), limit_lines, LINES),
+        Column("reason", _("State"), lambda client: client.reason or None,
+               css=lambda client: "rtq-is-warn" if client.pause else ""),
+    )  # fmt: skip
+    actions = (SWITCHES["client"], ACTIONS["limit_client"], ACTIONS["purge_client"])
+
+
 class OfQueue(Sheet[ClientInQueue]):
     """Clients of one queue."""
 
-    model, title, key = "client_of_queue", _("Clients"), "client"
+    model, title, key = "client", _("Clients"), "client"
     columns = (
         _name("client"),
         _figure("queued", _("Queued"), "queued"),
@@ -100,4 +154,4 @@ class OfQueue(Sheet[ClientInQueue]):
     )
 
 
-CLIENTS, OF_QUEUE = Clients(), OfQueue()
+CLIENTS, IN_QUEUES, OF_QUEUE = Clients(), InQueues(), OfQueue()

@@ -92,25 +92,26 @@ def test_what_cannot_be_a_client_is_not_found(broker, operator, client):
     assert operator.get(PAGE, {"client": client}).status_code == 404
 
 
-def test_the_buttons_of_each_queue_belong_to_one_form(broker, operator, rtq):
+def test_each_queue_has_its_buttons(broker, operator, rtq):
     for queue in (QUEUE, "low"):
         queued_job(broker, client="bakery", queue=queue)
     rtq.clients["bakery"].pause("low")
 
     html = text(operator.get(PAGE, {"client": "bakery"}))
 
-    form = re.search(r'<form method="post" id="rtq-pause" action="([^"]*)">.*?</form>', html)
-    assert form[1] == f"{LIST}pause/"
-    assert '<input type="hidden" name="client" value="bakery">' in form[0]
-    buttons = re.findall(r'<button form="rtq-pause" name="queue" value="([^"]*)"(?: formaction="(.*?)")?>(.*?)<', html)
-    assert sorted(buttons) == [(QUEUE, "", "Pause"), ("low", f"{LIST}resume/", "Resume")]
+    fields = r'.*?name="client" value="bakery">(?:<[^>]*name="queue" value="([^"]*)">)?.*?<button type="submit">(.*?)<'
+    forms = re.findall(rf'<form method="post" action="{LIST}(\w+)/">{fields}', html)
+    assert sorted(forms) == [
+        ("pause", "", "Pause in all queues"), ("pause", QUEUE, "Pause"), ("resume", "low", "Resume")
+    ]  # fmt: skip
+    assert f'href="{LIST}limits/?client=bakery&amp;queue=low"' in html
 
 
 def test_a_refresh_of_a_client_in_many_queues_is_small(broker, operator):
     for number in range(50):
         queued_job(broker, client="client-7", queue=f"queue-{number}")
 
-    assert len(operator.get(PAGE, {"client": "client-7"}, headers={REFRESH_HEADER: "1"}).content) < 50_000
+    assert len(operator.get(PAGE, {"client": "client-7"}, headers={REFRESH_HEADER: "1"}).content) < 70_000
 
 
 def test_a_client_is_paused_and_resumed(broker, readers, operator):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -12,17 +13,17 @@ from django.utils.translation import gettext as _
 from django_rtq import models
 from django_rtq.console import permissions
 from django_rtq.console.acting.actions import ACTIONS
+from django_rtq.console.acting.switches import SWITCHES
+from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.display.clients import client_rows, limit_label
-from django_rtq.console.admin.filters import query_text
 from django_rtq.console.admin.forms import LimitsForm
 from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.readers import Readers, readers_of
-from django_rtq.console.render.html import Viewer, action_html
+from django_rtq.console.render.html import action_html, tables
 from django_rtq.console.sanitize import clean_text
-from django_rtq.console.subjects.clients import CLIENTS, SHARES_NOTE
+from django_rtq.console.subjects.clients import CLIENTS, IN_QUEUES, LIMIT_LABELS, SHARES_NOTE
 from django_rtq.core.broker.task_backends import shard_places
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.tasks.calls import is_client_name
@@ -40,8 +41,7 @@ class ClientAdmin(SheetAdmin):
         return [
             Route("", "changelist", self.list),
             Route("client/", "change", self.client),
-            Route("pause/", "pause", self.pause, permissions.PAUSE_CLIENT, "POST"),
-            Route("resume/", "resume", self.resume, permissions.PAUSE_CLIENT, "POST"),
+            *self.action_routes("", [SWITCHES["client"]]),
             Route("limits/", "limits", self.limits, permissions.LIMIT, "BOTH"),
         ]
 
@@ -56,50 +56,40 @@ class ClientAdmin(SheetAdmin):
         """One client in all queues."""
         name = _client_of(request.GET)
         in_queues = [in_queue for in_queue in place_of(request).readers.clients.get(name) if in_queue.is_known]
-        viewer = Viewer(url=self.url, may=request.user.has_perm)
-        about = {"cancel_client": in_queues, "requeue_client": in_queues, "erase_client": name}
-        of_all = [ACTIONS[verb] for verb, row in about.items() if ACTIONS[verb].applies(row)]
+        is_paused = bool(in_queues) and all(in_queue.pause for in_queue in in_queues)
+        switch = SWITCHES["client"].off if is_paused else SWITCHES["client"].on
+        label = _("Resume in all queues") if is_paused else _("Pause in all queues")
+        viewer = self.viewer(request)
+        of_all = replace(viewer, fields=lambda name: {"client": name})
         context = {
             "title": _("Client %(name)s") % {"name": _shown(name)},
-            "name": name,
-            "rows": client_rows(in_queues, name, viewer),
+            "tables": tables(
+                IN_QUEUES, in_queues, replace(viewer, fields=lambda queue: {"client": name, "queue": queue})
+            ),
             "buttons": [
-                action_html(verb, "client", name, viewer, is_button=True)
-                for verb in of_all
-                if viewer.may(verb.permission)
+                action_html(verb, "client", name, of_all, is_button=bool(verb.question))
+                for verb, about in (
+                    (replace(switch, label=label, applies=bool), in_queues),
+                    (ACTIONS["cancel_client"], in_queues),
+                    (ACTIONS["requeue_client"], in_queues),
+                    (ACTIONS["erase_client"], name),
+                )
+                if verb.applies(about) and viewer.may(verb.permission)
             ],
-            "query": query_text(client=name),
             "shares_note": SHARES_NOTE,
-            "is_paused": bool(in_queues) and all(in_queue.pause for in_queue in in_queues),
             "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
         }
         return self.render(request, "client.html", context)
 
     # -- actions
 
-    def pause(self, request: HttpRequest) -> HttpResponse:
-        """Pause a client in one queue, or in all queues."""
-        name, by = _client_of(request.POST), request.user.get_username()
-        done = place_of(request).clients[name].pause(_posted_queue(request), by=by)
-        if done:
-            message = _("Client %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start.")
-            self._log(request, name, _("Paused in %(queues)s.") % {"queues": ", ".join(done)})
-            messages.success(request, message % {"name": _shown(name), "queues": ", ".join(done)})
-        else:
-            messages.warning(request, _("Client %(name)s was already paused.") % {"name": _shown(name)})
-        return self._back(request, name)
+    def target(self, request: HttpRequest, name: str) -> Target:
+        """The client, in one queue or in all."""
+        target = super().target(request, _client_of(request.POST))
+        return target._replace(queue=_queue_of(request.POST) if "queue" in request.POST else None)
 
-    def resume(self, request: HttpRequest) -> HttpResponse:
-        """Resume a client in one queue, or in all queues."""
-        name = _client_of(request.POST)
-        done = place_of(request).clients[name].resume(_posted_queue(request))
-        if done:
-            self._log(request, name, _("Resumed in %(queues)s.") % {"queues": ", ".join(done)})
-            message = _("Client %(name)s was resumed in %(queues)s.")
-            messages.success(request, message % {"name": _shown(name), "queues": ", ".join(done)})
-        else:
-            messages.warning(request, _("Client %(name)s is not paused.") % {"name": _shown(name)})
-        return self._back(request, name)
+    def home(self, target: Target) -> str:
+        return self._page_of("", target.name, "client")
 
     def limits(self, request: HttpRequest) -> HttpResponse:
         """Change the limits of a client in a queue, of each client, or of the whole queue."""
@@ -108,7 +98,10 @@ class ClientAdmin(SheetAdmin):
         scope = query_params.get_choice(data, "scope", SCOPES, "client")
         form = LimitsForm(
             request.POST if request.method == "POST" else None,
-            labels={limit: limit_label(limit) for limit in (QUEUE_LIMITS if scope == "queue" else CLIENT_LIMITS)},
+            labels={
+                limit: str(LIMIT_LABELS.get(limit, limit))
+                for limit in (QUEUE_LIMITS if scope == "queue" else CLIENT_LIMITS)
+            },
             limits=_limits_of(place_of(request).readers, queue, name, scope),
         )
         if request.method == "POST" and form.is_valid():
@@ -167,9 +160,6 @@ class ClientAdmin(SheetAdmin):
             return self.url("queue_change", queue)
         return self.url("client_change", query={"client": name})
 
-    def _back(self, request: HttpRequest, name: str) -> HttpResponse:
-        return HttpResponseRedirect(query_params.get_next_url(request, self._page_of("", name, "client")))
-
 
 def _client_of(data: Any) -> str:
     """The client of a request; "" is the one without a name. Raises Http404."""
@@ -184,11 +174,6 @@ def _queue_of(data: Any) -> str:
     if not (queue := query_params.get_queue_name(data)):
         raise Http404
     return queue
-
-
-def _posted_queue(request: HttpRequest) -> str | None:
-    """The queue of a form; without one, all queues are meant."""
-    return _queue_of(request.POST) if "queue" in request.POST else None
 
 
 def _limits_of(readers: Readers, queue: str, name: str, scope: str) -> Limits:

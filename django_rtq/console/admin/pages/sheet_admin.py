@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.middleware.csrf import get_token
 from django.utils.translation import gettext as _
 
-from django_rtq.console.acting.verb import Said, Target, Verb
+from django_rtq.console.acting.verb import Said, Switch, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, all_shards_of, place_of
@@ -32,12 +32,12 @@ class SheetAdmin(PageAdmin):
     def routes(self) -> list[Route]:
         return [Route("", "changelist", self.list), *self.action_routes()]
 
-    def action_routes(self, path: str = "<str:name>/") -> list[Route]:
+    def action_routes(self, path: str = "<str:name>/", actions: Sequence[Verb | Switch] = ()) -> list[Route]:
         """The addresses of what can be done with one row."""
         return [
             Route(f"{path}{verb.name}/", verb.name, partial(self.act, verb=verb), verb.permission,
                   "BOTH" if verb.question else "POST")
-            for action in self.sheet.actions
+            for action in actions or self.sheet.actions
             for verb in action.verbs
             if verb.jobs is None
         ]  # fmt: skip
@@ -51,7 +51,7 @@ class SheetAdmin(PageAdmin):
         context = listing(self.sheet, found, wanted, self.viewer(request))
         return self.render(request, "list.html", {**context, **self.list_context(request, found.rows)})
 
-    def act(self, request: HttpRequest, name: str, *, verb: Verb) -> HttpResponse:
+    def act(self, request: HttpRequest, name: str = "", *, verb: Verb) -> HttpResponse:
         """Do something with one row, or ask before."""
         target = self.target(request, name)
         if verb.question and not self._is_confirmed(request, verb, target):
