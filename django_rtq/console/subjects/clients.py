@@ -94,7 +94,7 @@ class Clients(Sheet[Client]):
         Column("reasons", _("State"), lambda client: [": ".join(each) for each in client.reasons], LINES),
     )
     filters = {
-        state: Filter(title, lambda client: True)
+        state: Filter(title)
         for state, title in zip(STATES, (_("With waiting jobs"), _("Paused"), _("With limits")), strict=True)
     }
     empty = Empty(_("No client has jobs."), _("Jobs of a task belong to the client that its option client names."))

@@ -29,10 +29,6 @@ STATES = {
 _STEP = ("number", "task", "queue", "state", "size", "done", "dead", "gone", "after")
 
 
-def _fits(state: WorkflowState) -> Filter:
-    return Filter(STATES[state].title, lambda flow: flow.state == state)
-
-
 class Workflows(Sheet[WorkflowProgress]):
     """The list of workflows."""
 
@@ -53,7 +49,7 @@ class Workflows(Sheet[WorkflowProgress]):
         ),
         Column("made_at", _("Made"), lambda flow: moment(flow.made_ms), MOMENT),
     )
-    filters = {str(state): _fits(state) for state in WorkflowState}
+    filters = {str(state): Filter(STATES[state].title) for state in WorkflowState}
     empty = Empty(
         _("There is no workflow."),
         _("Workflows are jobs that wait for others. They are made in code:"),
