@@ -24,16 +24,25 @@ local function fresh_record(record)
   return body == "" and fresh or string.match(fresh, "^[^\n]*\n") .. body
 end
 
--- Its place before its record, as when it was enqueued. It may have been in that queue before.
-local function store_job(id, record, ms, digest)
-  if is_elsewhere then
-    redis.call("SADD", queue_of(target.jobs))
-    redis.call("SREM", target.finished, id)
-    redis.call("SREM", target.finished_before, id)
-  end
+-- In the same queue all else before its place: it has a record there, and would run with what is old.
+local function queue_here(id, record, ms, digest)
+  if digest then acquire_unique(q, id, digest, ms) end
+  redis.call("HSET", q.jobs, id, record)
+  redis.call("HDEL", q.failures, id)
+  redis.call("HDEL", q.crashes, id)
+  push_back(q, id, record, now)
+  note_members(q, { id }, "open")
+end
+
+-- In another its place before its record, as when it was enqueued: claims skip an id without a record, and a record without
+-- a place would be lost. It may have been in that queue before.
+local function queue_there(id, record, ms, digest)
+  redis.call("SADD", queue_of(target.jobs))
+  redis.call("SREM", target.finished, id)
+  redis.call("SREM", target.finished_before, id)
   push_back(target, id, record, now)
   redis.call("HSET", target.jobs, id, record)
-  for i, hash in ipairs(is_elsewhere and beside or {}) do
+  for i, hash in ipairs(beside) do
     local value = redis.call("HGET", hash, id)
     if value then redis.call("HSET", beside_there[i], id, value) end
   end
@@ -58,14 +67,11 @@ local function requeue_job(id)
   local died, record, _, ms, digest = redis.call("ZSCORE", q.dead, id), redis.call("HGET", q.jobs, id), read_digest(q, id)
   local other = digest and unique_owner(target, digest)
   if not died or tonumber(died) > latest or not record or (other and other ~= id) then return false end
-  local is_there = is_elsewhere and redis.call("HEXISTS", target.jobs, id) == 1 -- the log was torn
-  if not is_there then store_job(id, fresh_record(record), ms, digest) end
-  if is_elsewhere then
-    leave_queue(id)
+  if not is_elsewhere then
+    queue_here(id, fresh_record(record), ms, digest)
   else
-    redis.call("HDEL", q.failures, id)
-    redis.call("HDEL", q.crashes, id)
-    note_members(q, { id }, "open")
+    if redis.call("HEXISTS", target.jobs, id) == 0 then queue_there(id, fresh_record(record), ms, digest) end -- torn log
+    leave_queue(id)
   end
   redis.call("ZREM", q.dead, id) -- last: a torn log may cost a second run, not a job
   return true

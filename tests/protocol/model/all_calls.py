@@ -15,12 +15,13 @@ TASK_CALLS = {
     "cancel, held": SCRIPT_CALLS["cancel"]._replace(seed=task_calls.held),
     "purge, held": SCRIPT_CALLS["purge"]._replace(seed=task_calls.held, grows=True),
 }
-# Dead letters that go to another queue, or get other arguments.
+# Dead letters that go to another queue, get other arguments, or would expire.
 REQUEUE_CALLS = {
     "requeue, elsewhere": SCRIPT_CALLS["requeue"]._replace(act=requeue_calls.requeue),
     "requeue, unique elsewhere": ScriptCall(requeue_calls.unique, requeue_calls.requeue),
     "requeue, back again": ScriptCall(requeue_calls.back_again, requeue_calls.requeue),
     "requeue, changed": SCRIPT_CALLS["requeue"]._replace(act=requeue_calls.change),
+    "requeue, expired": SCRIPT_CALLS["requeue"]._replace(seed=requeue_calls.expired),
 }
 ALL_CALLS: dict[str, ScriptCall] = {
     **OTHER_CALLS,

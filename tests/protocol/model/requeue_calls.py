@@ -8,7 +8,7 @@ from django_rtq.console.reading.actions import How
 from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.messages import NewJob
 from tests.support.console_steps import requeue_elsewhere
-from tests.support.jobs import QUEUE, claim, dead_job, dead_unique_job, settle, settlement
+from tests.support.jobs import QUEUE, claim, claimed_jobs, dead_job, dead_unique_job, new_job, settle, settlement
 
 TARGET = "bulk"
 
@@ -23,6 +23,13 @@ def change(broker: Any, jobs: Any) -> None:
 
 def unique(broker: Any) -> list[NewJob]:
     return [dead_unique_job(broker)]
+
+
+def expired(broker: Any) -> list[NewJob]:
+    """Two of a task that nobody knew: no failure is counted, and by now they have expired."""
+    jobs = claimed_jobs(broker, *(new_job(name, expires="1") for name in "ab"))
+    settle(broker, "bury", *jobs, counted=0)
+    return jobs
 
 
 def back_again(broker: Any) -> list[NewJob]:

@@ -67,6 +67,6 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/used_times count_ends: [client -> true]",
         "promote pick: [record -> true]",
     ),
-    "It writes what is there.": ("resume : [is_paused -> true]", "requeue store_job: [is_elsewhere -> true]"),
+    "It writes what is there.": ("resume : [is_paused -> true]",),
 }
 SURVIVORS = {name: reason for reason, names in REASONS.items() for name in names}
