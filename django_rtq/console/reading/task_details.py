@@ -10,8 +10,6 @@ from typing import Any
 from django_rtq.console.merging import ONE, SUM, UNION, by, merge, rows_by, sum_of_counts
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.jobs.dead_letters import GROUPED_AT_ONCE, DeadGroup, DeadLetters, read_groups
-from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.jobs.walk import JobWalk
 from django_rtq.console.reading.metrics.reader import (
     HOUR_MS,
     MAX_HOURS,
@@ -25,7 +23,6 @@ from django_rtq.console.reading.metrics.reader import (
 )
 from django_rtq.console.reading.metrics.task_hours import TaskHours
 from django_rtq.console.reading.queues import QueueReader, read_queue_details
-from django_rtq.console.reading.selection import WAITING
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -128,12 +125,13 @@ class TaskReader:
             packet.add("time", ("TIME",))  # also if there is no queue
             packet.add("deploys", *deploy_commands(self._broker))
             for queue in queues:
-                packet.add("queues", *self._queue_commands(queue, name, most))
+                packet.add("queues", *self._queue_commands(queue))
             for place, mark in zip(places, known, strict=True):
                 packet.add("places", *self._commands(*place, mark, hours, most))
             replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-            of_places: Replies = list(zip(replies["places"][::2], replies["places"][1::2], strict=True))
-            return [replies["time"][0], replies["deploys"], replies["queues"]], of_places
+            of_places = replies["places"]
+            threes: Replies = [of_places[start : start + 3] for start in range(0, len(of_places), 3)]
+            return [replies["time"][0], replies["deploys"], replies["queues"]], threes
 
         ((seconds, _), deploys, of_queues), of_places, past = self._read((name, hours), places, ask)
         now_ms = max((reply[0][1] for reply in of_places), default=int(seconds) * 1000)
@@ -142,8 +140,8 @@ class TaskReader:
         of_names = [of_places[at : at + len(names)] for at in range(0, len(of_places), len(names))]
         in_queues: list[TaskInQueue] = []
         groups: list[tuple[str, DeadGroup]] = []
-        for at, (queue, replies) in enumerate(zip(queues, of_names, strict=True)):
-            in_queue, groups_of_queue = _read_jobs(names, most, queue, of_queues[5 * at : 5 * at + 5], replies)
+        for queue, *replies in zip(queues, of_queues[::2], of_queues[1::2], of_names, strict=True):
+            in_queue, groups_of_queue = _read_jobs(names, most, queue, *replies)
             in_queues.append(in_queue)
             groups += [(queue, group) for group in groups_of_queue]
         return TaskDetails(
@@ -188,18 +186,18 @@ class TaskReader:
         details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)]
         return {task: counts.metrics() for task, counts in sorted(metrics.items())}, details
 
-    def _queue_commands(self, queue: str, name: str, most: int) -> list[Command]:
-        keys, lists = self._keys.of(queue), [(queue, state) for state in WAITING]
+    def _queue_commands(self, queue: str) -> list[Command]:
+        keys = self._keys.of(queue)
         return [
             SCRIPTS["queue_overview"].call(keys, ()),
             SCRIPTS["list_running"].call(keys, (MAX_RUNNING, _HEAD_BYTES)),
-            *JobWalk(self._broker, lists, JobFilter(task=f"={name}")).count_commands(most),
         ]
 
     def _commands(self, queue: str, name: str, known: bytes, hours: int, most: int) -> list[Command]:
         keys = self._keys.of(queue)
         return [
             SCRIPTS["task_history"].call(keys, (hours, name, known)),
+            SCRIPTS["count_task"].call(keys, (name, most)),
             self._dead_letters.task_groups_command(queue, name, most),
         ]
 
@@ -222,27 +220,25 @@ def _add_up(past: ByHours, replies: Replies, *, is_past: bool) -> ByHours:
 
 
 def _read_jobs(
-    names: Sequence[str], most: int, queue: str, of_queue: Sequence[Any], of_names: Sequence[Sequence[Any]]
+    names: Sequence[str], most: int, queue: str, overview: Any, running: Any, of_names: Sequence[Sequence[Any]]
 ) -> tuple[TaskInQueue, list[DeadGroup]]:
-    overview, running, *walks = of_queue
-    (_, looked, *_), details = walks[0], read_queue_details(queue, overview)
-    queued, scheduled, retrying = (counted for _status, _looked, _at, counted, *_doubtful in walks)
-    has_more = {state: status == b"more" for state, (status, *_) in zip(WAITING, walks, strict=True)}
-    groups = [group for _history, dead in of_names for group in read_groups(queue, [dead]).groups]
+    queued, queued_read, scheduled, retrying, due_read = zip(*(counts for _, counts, _ in of_names), strict=True)
+    details = read_queue_details(queue, overview)
+    groups = [group for *_counts, dead in of_names for group in read_groups(queue, [dead]).groups]
     held = [head for _worker, _lease, _count, *jobs in running[1:] for _id, _claim, head, *_rest in jobs]
     is_cut = {
-        **has_more,
-        "queued": has_more["queued"] and details.queued > looked,
-        "scheduled": has_more["scheduled"] and details.scheduled > scheduled,
+        "queued": max(queued_read) == most < details.queued,
+        "scheduled": max(due_read) == most and details.scheduled > sum(scheduled),
+        "retrying": max(due_read) == most and details.retrying > sum(retrying),
         "running": details.running > len(held),
         "dead": details.dead > most,
     }
     jobs = TaskInQueue(
         queue=details,
-        queued=queued,
+        queued=sum(queued),
         # Held jobs are counted, however few of them the search has met.
-        scheduled=max(scheduled, sum(pause.held for pause in details.paused_tasks if pause.task in names)),
-        retrying=retrying,
+        scheduled=max(sum(scheduled), sum(pause.held for pause in details.paused_tasks if pause.task in names)),
+        retrying=sum(retrying),
         running=sum(read_head(head)[1] in names for head in held),
         dead=sum(group.count for group in groups),
         cut=frozenset(state for state, is_longer in is_cut.items() if is_longer),

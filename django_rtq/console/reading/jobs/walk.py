@@ -135,10 +135,6 @@ class JobWalk:
                 numbers[list_[0]] += counted + sum(not self._reads or self._fits(match.job) for match in matches)
         return numbers, position.cursor, position.looked
 
-    def count_commands(self, most: int) -> list[Command]:
-        """The commands that count the jobs that match among the first ones of each list, as far as Redis can say."""
-        return [self._call(list_, (), most, most, "count") for list_ in self._lists]
-
     def left(self, cursor: str) -> list[List]:
         """The lists that have not been walked to their ends, if the next part begins at this cursor."""
         return self._position(cursor).left if cursor else []

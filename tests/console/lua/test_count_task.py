@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.console.reading import task_details
 from tests.console.lua.test_dead_letters import bury
-from tests.support.jobs import QUEUE, claimed_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import QUEUE, claimed_job, enqueue, new_job, queued_job, retrying_job, scheduled_job
 
 STATES = ("queued", "scheduled", "retrying", "running", "dead")
 
@@ -48,7 +48,7 @@ def test_jobs_whose_task_name_is_escaped_are_not_counted(redis, broker, readers)
     assert numbers(readers)[QUEUE][0] == [1, 1, 1, 0, 0]
 
 
-@pytest.mark.parametrize("task", ['ship","args":[1,"', "sh\\u0069p", "shi", "ship "])
+@pytest.mark.parametrize("task", ['ship","args":[1,"', "sh\\u0069p", "shi", "ship ", ""])
 def test_jobs_of_tasks_with_other_names_are_not_counted(redis, broker, readers, task):
     queued_job(broker, body='{"task":"ship","args":[1,"x"]}')
     queued_job(broker, body='{"task":"sh\\u0069p"}')
@@ -72,4 +72,13 @@ def test_a_long_list_is_not_searched_to_its_end(redis, broker, readers, monkeypa
     counts, cut = numbers(readers)[QUEUE]
 
     assert counts == [3, 3, 0, 0, 3]
-    assert cut == ({"retrying", "queued", "scheduled", "dead"} if more else set())
+    assert cut == {"retrying", *(("queued", "scheduled", "dead") if more else ())}
+
+
+def test_jobs_behind_large_ones_are_counted(redis, broker, readers):
+    large = json.dumps({"task": "mail", "args": ["x" * 30_000]}, separators=(",", ":"))
+    enqueue(broker, *(new_job(body=large) for _ in range(100)), *(new_job(body=body("ship")) for _ in range(7)))
+    enqueue(broker, *(new_job(body=large, due="+60000") for _ in range(100)))
+    enqueue(broker, *(new_job(body=body("ship"), due="+90000") for _ in range(7)))
+
+    assert numbers(readers)[QUEUE] == ([7, 7, 0, 0, 0], set())
