@@ -18,13 +18,11 @@ from django_rtq.console.formatting import (
     EMPTY_VALUE,
     format_duration,
     format_number,
-    format_percent,
 )
 from django_rtq.console.render.column import ago_html, moment_html
 
 register = template.Library()
 register.filter("rtq_number", format_number)
-register.filter("rtq_percent", format_percent)
 register.filter("rtq_duration", format_duration)
 
 
