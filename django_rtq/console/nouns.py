@@ -228,7 +228,7 @@ def _sweep(place: Place, sweep: Sweep) -> int:
 
 
 class OneJob:
-    """A job, by its id. Each method raises JobNotFound."""
+    """A job, by its id. Each method raises JobNotFound; of one that is gone from a named queue, some return False."""
 
     def __init__(self, place: Place, job_id: str, queue: str | None = None) -> None:
         self.id, self._queue = job_id, queue  # in any queue, if none is named
@@ -283,6 +283,11 @@ class OneJob:
 
     def _done(self, verb: Verb, how: How = PLAINLY) -> bool:
         return bool(self._actions.done(verb, self._queue or self.details().queue, [self.id], how))
+
+    arun_now = _awaited(run_now)
+    arequeue = _awaited(requeue)
+    arequeue_changed = _awaited(requeue_changed)
+    adiscard = _awaited(discard)
 
     async def adetails(self) -> JobDetails:
         """details() for coroutines."""
@@ -402,6 +407,10 @@ class Queue(_Named):
     apause = _awaited(pause)
     aresume = _awaited(resume)
     apurge = _awaited(purge)
+    aforget = _awaited(forget)
+    alimits = _awaited(limits)
+    alimit = _awaited(limit)
+    alimit_clients = _awaited(limit_clients)
 
 
 class Queues(_ByName[Queue]):
@@ -413,6 +422,8 @@ class Queues(_ByName[Queue]):
     def names(self) -> list[str]:
         """Their names, sorted."""
         return self._place.readers.queues.names()
+
+    anames = _awaited(names)
 
     def __iter__(self) -> Iterator[Queue]:
         return map(self.__getitem__, self.names())
@@ -478,6 +489,7 @@ class Client(_Named):
         stop_workflows(workflows)
         return _sweep(self._place, sweep) + forget_workflows(workflows)
 
+    ain_queues = _awaited(in_queues)
     alimit = _awaited(limit)
     apause = _awaited(pause)
     aresume = _awaited(resume)
@@ -568,6 +580,11 @@ class Worker(_Named):
     def reclaim(self) -> list[str]:
         """Reclaim the jobs of one whose lease has expired, at once. Returns their ids. Raises LeaseNotExpired."""
         return joined(self._in_each(self._reclaim))
+
+    aquiet = _awaited(quiet)
+    awake = _awaited(wake)
+    astop = _awaited(stop)
+    areclaim = _awaited(reclaim)
 
     def _ask(self, command: WorkerCommand, by: str = "") -> None:
         def ask(shard: Readers) -> None:

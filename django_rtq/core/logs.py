@@ -2,8 +2,9 @@
 
 Where log lines are written:
 
-1. What happens to a job is a signal, and its log line is here: wording and level in one place. Errors are logged with
-   the traceback; arguments are never logged, and secret arguments are replaced in error messages (see redaction.py).
+1. What happens to a job is a signal, and its log line is here, of what people do in operator_logs.py: wording and
+   level. Errors are logged with the traceback; arguments are never logged, and secret arguments are replaced in error
+   messages (see redaction.py).
    `extra` says which jobs a line is about: see core/jobs/log_fields.py.
    Success is logged at DEBUG, where a person looks at INFO; else no receiver is connected, so it costs nothing.
 2. The life of a process (start, stop, fork, kill, lost connection) is logged in the module where it happens.

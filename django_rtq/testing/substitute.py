@@ -175,8 +175,6 @@ class _SubstituteBroker(Broker):
 class _SubstituteAccess:
     """What access_to_jobs() returns."""
 
-    place, is_of_all_shards = "", False
-
     def __init__(self, substitute: Substitute[Any]) -> None:
         self._substitute = substitute
 

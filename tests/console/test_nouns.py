@@ -1,9 +1,12 @@
 """rtq.jobs, rtq.queues and the like look at Redis and act on it."""
 
+import inspect
+
 import pytest
 from asgiref.sync import async_to_sync
 
 from django_rtq import JobNotFound, WorkerNotFound, WrongState, rtq
+from django_rtq.console import nouns
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.jobs.outcome import write_succeeded
 from tests.support.jobs import (
@@ -159,6 +162,13 @@ def test_the_rest_can_be_listed(broker):
     assert isinstance(rtq.schedules(), list)
     assert rtq.queues[QUEUE].pause()
     assert "queue_paused" in {incident.kind for incident in rtq.incidents()}
+
+
+@pytest.mark.parametrize("noun", [nouns.Jobs, nouns.OneJob, nouns.Queue, nouns.Queues, nouns.Client, nouns.Worker])
+def test_what_waits_for_redis_has_a_twin_for_coroutines(noun):
+    names = {name for name, value in inspect.getmembers(noun, inspect.isfunction) if name[0] != "_"} - {"filter"}
+
+    assert {name for name in names if f"a{name}" not in names and name[1:] not in names} == set()
 
 
 def test_coroutines_can_do_the_same(broker):

@@ -8,7 +8,6 @@ import sys
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from shutil import get_terminal_size
 from typing import Any, ClassVar
 
@@ -178,21 +177,6 @@ class ActionCommand(ConsoleCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         getattr(self, f"do_{options['action']}")(options)
 
-    def print_list(
-        self,
-        options: Options,
-        columns: Sequence[Column],
-        items: Sequence[Any],
-        as_dict: Callable[[Any], Any],
-        *,
-        if_none: str = "",
-    ) -> None:
-        """Print the items as JSON, as a table, or a sentence if there are none."""
-        if options["json"]:
-            self.stdout.write(as_json(list(map(as_dict, items))))
-        else:
-            self.stdout.write(self.table_text(columns, items) if items or not if_none else if_none)
-
     def report(self, options: Options, facts: Mapping[str, Any], sentences: Iterable[str]) -> None:
         """Say what was done, or would be with --dry-run: as JSON, or in sentences."""
         if options["json"]:
@@ -208,7 +192,10 @@ class SheetCommand(ActionCommand):
     def print_sheet(self, options: Options, sheet: Sheet[Row], rows: Sequence[Row], *, if_none: str = "") -> None:
         """Print these rows as JSON, as a table, or a sentence if there are none."""
         with override(None):
-            self.print_list(options, columns(sheet, rows), rows, partial(as_dict, sheet), if_none=if_none)
+            if options["json"]:
+                self.stdout.write(as_json([as_dict(sheet, row) for row in rows]))
+            else:
+                self.stdout.write(self.table_text(columns(sheet, rows), rows) if rows or not if_none else if_none)
 
     def run_each(
         self, options: Options, verb: Verb, noun: str, targets: Mapping[str, Target], would: Callable[[str], Any]

@@ -12,7 +12,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 
 from django_rtq.console.formatting import STATE_LABELS, format_duration, format_moment, format_number, format_percent
-from django_rtq.console.output import duration, number
+from django_rtq.console.output import ago, duration, number
 from django_rtq.console.render.sparkline import sparkline
 from django_rtq.console.sanitize import clean_text
 from django_rtq.databases.clocks import utc_now
@@ -102,7 +102,7 @@ LINES = Kind(
     plain="; ".join,
 )
 PROGRESS = replace(PART, html=_progress, plain=lambda part: f"{part[0]} of {part[1]}")
-MOMENT = Kind(html=ago_html, plain=datetime.isoformat, raw=datetime.isoformat)
+MOMENT = Kind(html=ago_html, plain=ago)
 METER = Kind(html=_meter, plain=lambda part: f"{100 * part:.0f} %")
 RATE = Kind(html=format_number, plain=lambda rate: f"{rate:,.1f}", is_number=True)
 LINE = Kind(

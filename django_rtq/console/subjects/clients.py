@@ -62,12 +62,17 @@ def _name(name: str) -> Column:
         _("Client"),
         lambda client: client.client or gettext("(none)"),
         link=lambda client, url: f"{url('client_change')}?{urlencode({'client': client.client})}",
+        css=lambda client: "rtq-path",  # names may be long
         is_sortable=True,
     )
 
 
 def _figure(name: str, title: Any, path: str, kind: Kind = NUMBER) -> Column:
     return Column(name, title, attrgetter(path), kind, is_sortable=True)
+
+
+def _shards(client: ClientInQueue) -> str:
+    return ", ".join(map(str, sorted({*client.shards})))
 
 
 class Clients(Sheet[Client]):
@@ -90,7 +95,7 @@ class Clients(Sheet[Client]):
         _figure("starts", _("Starts"), "total.shares.starts", BAR),
         _figure("time", _("Run time"), "total.shares.time", SHARE),
         _figure("fair", _("Fair share"), "total.shares.fair", SHARE),
-        Column("shards", _("Shard"), lambda client: ", ".join(map(str, client.total.shards)), is_of_shards=True),
+        Column("shards", _("Shard"), lambda client: _shards(client.total), is_of_shards=True),
         Column("reasons", _("State"), lambda client: [": ".join(each) for each in client.reasons], LINES),
     )
     filters = {
@@ -117,7 +122,7 @@ def _note(found: AllClients) -> str:
     if not found.is_complete:
         text = gettext("Of a queue with more than %(most)s clients, those whose first jobs wait longest were counted.")
         texts.append(text % {"most": format_number(MOST)})
-    return " ".join(texts)
+    return " ".join(texts) if found.known else ""
 
 
 class InQueues(Sheet[ClientInQueue]):
@@ -133,7 +138,7 @@ class InQueues(Sheet[ClientInQueue]):
         _figure("starts", _("Starts"), "shares.starts", BAR),
         _figure("time", _("Run time"), "shares.time", SHARE),
         _figure("fair", _("Fair share"), "shares.fair", SHARE),
-        Column("shards", _("Shard"), lambda client: ", ".join(map(str, client.shards)), is_of_shards=True),
+        Column("shards", _("Shard"), _shards, is_of_shards=True),
         Column("limits", _("Limits"), limit_lines, LINES),
         Column("reason", _("State"), lambda client: client.reason or None,
                css=lambda client: "rtq-is-warn" if client.pause else ""),

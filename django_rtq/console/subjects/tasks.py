@@ -21,7 +21,7 @@ from django_rtq.console.render.column import DURATION, NUMBER, SHARE, Column, Ki
 from django_rtq.console.render.sheet import Empty, Sheet, Wanted
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.schedules import schedule_text
-from django_rtq.core.tasks.registry import all_tasks
+from django_rtq.core.tasks.registry import all_tasks, is_internal
 from django_rtq.core.tasks.task import TASK_NAMES, Task
 
 HOURS = 24  # of the metrics that are listed: see Tasks.about
@@ -42,7 +42,7 @@ class TaskRow:
     @property
     def is_internal(self) -> bool:
         """Whether it is one of django_rtq's own."""
-        return self.code is not None and self.code.internal
+        return is_internal(self.task)
 
     @property
     def paused_in(self) -> list[str]:
@@ -127,7 +127,8 @@ class Tasks(Sheet[TaskRow]):
             hint=lambda row: row.task,
             is_sortable=True,
         ),
-        Column("state", _("State"), lambda row: "" if row.code else "not_registered", states(STATES), under="task"),
+        Column("state", _("State"), lambda row: "" if row.code or row.is_internal else "not_registered",
+               states(STATES), under="task"),
         Column("queue", _("Queue"), lambda row: row.code and row.code.queue,
                link=lambda row, url: url("queue_change", row.code.queue)),
         _metric("done", _("Done"), NUMBER),

@@ -26,7 +26,7 @@ STATES = {
     "skipped": State(_("never starts"), "skipped"),
     "cancelled": State(_("cancelled"), "cancelled"),
 }
-_STEP = ("number", "task", "queue", "state", "size", "done", "dead", "gone", "after")
+_STEP = ("number", "task", "queue", "size", "done", "dead", "gone", "after")
 
 
 class Workflows(Sheet[WorkflowProgress]):
@@ -40,7 +40,6 @@ class Workflows(Sheet[WorkflowProgress]):
         Column(
             "client",
             _("Client"),
-            lambda flow: flow.client or None,
             link=lambda flow, url: url("client_change", query={"client": flow.client}),
         ),
         Column("jobs_done", _("Jobs done"), lambda flow: (flow.done, flow.size), PROGRESS),
@@ -67,7 +66,7 @@ class Workflows(Sheet[WorkflowProgress]):
         return {
             "key": row.key,
             "ended_at": moment(row.ended_ms),
-            "steps": [facts(step, _STEP) for step in row.steps],
+            "steps": [{**facts(each.step, _STEP), "state": each.state} for each in STEPS.of(row)],
         }
 
 

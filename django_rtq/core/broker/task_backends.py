@@ -119,7 +119,7 @@ def router() -> Router:
 
 def place_of_job(backend: str, job_id: str) -> str:
     """Where a job, or a workflow, of a backend is: the place of the backend, or of the shard that the id names."""
-    if get_config().shards is None or place_of(backend):
+    if get_config().shards is None or backend.startswith(SHARD) or place_of(backend):
         return backend
     number = shard_in(job_id)
     return shard_place(number) if number in shard_numbers() else backend

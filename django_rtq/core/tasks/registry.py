@@ -126,7 +126,7 @@ def get_public_task(name: str) -> Task[Any, Any]:
 
 def is_internal(name: str) -> bool:
     """Whether operators cannot enqueue, edit and schedule jobs of this task."""
-    return name in _tasks and _tasks[name].internal
+    return name.rpartition(".")[0] == INTERNAL or (name in _tasks and _tasks[name].internal)
 
 
 def all_tasks() -> dict[str, Task[Any, Any]]:

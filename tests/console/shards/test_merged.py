@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from django_rtq import rtq
+from django_rtq import JobNotFound, rtq
 from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.job_page import encode_cursor
@@ -285,10 +285,18 @@ def test_dead_letters_of_one_error_are_one_group(operator, three):  # noqa: F811
     dead(0, 2), dead(2, 3)
 
     answer = operator.get(f"{RTQ}deadletter/")
-    (row,) = answer.context["groups"]
+    (table,) = answer.context["tables"]
 
-    assert (row["group"].count, row["shards"]) == (5, "0, 2")
-    assert row["message"] == "it broke"
+    assert table.rows.count("<tr>") == 1
+    assert all(f">{text}<" in table.rows for text in ("5", "0, 2", "it broke"))
+
+
+def test_a_job_of_another_shard_is_not_in_shard_0(three):
+    (job_id,) = running(1)
+
+    assert rtq.job(job_id).details().id == job_id
+    with pytest.raises(JobNotFound):
+        rtq.at("#0").job(job_id).details()
 
 
 def test_running_jobs_and_workers_of_all_shards(operator, three):  # noqa: F811
@@ -313,8 +321,8 @@ def test_tasks_and_clients_of_all_shards(operator, three):  # noqa: F811
     assert {row.client: (row.total.queued, list(row.total.shards)) for row in rows} == {
         shop: (shard + 1, [shard]) for shard, shop in shops.items()
     }
-    (row,) = operator.get(f"{RTQ}client/client/", {"client": shops[2]}).context["rows"]
-    assert (row["client"].queued, list(row["client"].shards)) == (3, [2])
+    (table,) = operator.get(f"{RTQ}client/client/", {"client": shops[2]}).context["tables"]
+    assert [cell in table.rows for cell in (">3</td>", ">2</td>")] == [True, True]
     clients = AllShards().queue_page("default", "queued").clients
     assert [client.queued for client in clients] == [3, 2, 1]
 

@@ -68,6 +68,13 @@ def test_settings_that_make_no_sense_are_refused(options, problem):
         assert [(error.id, error.msg) for error in check_schedules()] == [("rtq.E002", str(caught.value))]
 
 
+def test_an_internal_task_is_known_by_its_name(monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})  # as in a process that has not loaded it yet
+
+    assert registry.is_internal("django_rtq.internal_tasks.delete_committed_jobs")
+    assert not registry.is_internal("django_rtq.tasks.internal_tasks")
+
+
 def test_settings_do_not_schedule_internal_tasks():
     registry.register(Task(func=report, name="inner", internal=True))
     options = {"task": "inner", "every": 5, "args": ["mail", "discard", {}, 10**15]}

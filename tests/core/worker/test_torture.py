@@ -116,7 +116,7 @@ def check_limits(workload, runs, ends, faults, readers):
     assert most_sound_runs(runs, ends, lambda name: True, is_hit) <= 5
     found = readers.limits.read("default")
     assert (found.running, [client for client in found.clients.values() if client.is_blocked]) == (0, [])
-    broker = readers.limits._broker
+    broker = readers.broker
     broker.limits.change("default", {"settings:queue": "", "settings:clients": ""})
 
 

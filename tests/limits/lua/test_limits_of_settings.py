@@ -77,6 +77,15 @@ def test_workers_store_the_limits_of_the_settings(redis, broker, limits, rtq):
     assert not redis.exists(*KEYS[:2])
 
 
+def test_a_start_with_the_same_settings_does_not_count_again(redis, broker):
+    started_worker(broker, max_running=5)
+    redis.hset("{rtq:default}:running_counts", "queue", 3)
+
+    started_worker(broker, max_running=5)
+
+    assert redis.hget("{rtq:default}:running_counts", "queue") == b"3"
+
+
 def test_nothing_is_stored_of_a_queue_without_limits(redis, broker):
     beat(broker, started_worker(broker))
 

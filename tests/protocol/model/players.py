@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from django.test import override_settings
 
+from django_rtq.console.nouns import rtq
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -30,7 +31,7 @@ from tests.support.redis_server import LEASE_SECONDS
 MOST_SECONDS = 8  # a mistake may let a script, or who calls it, go on for ever
 #: Where the tests of scripts are.
 FOLDERS = ["tests/core/broker", "tests/protocol", "tests/limits/lua", "tests/workflows/lua", "tests/console/lua"]
-GIVEN = {"redis", "broker", "readers", "keys", "limits", "hour"}
+GIVEN = {"redis", "broker", "readers", "rtq", "keys", "limits", "hour"}
 Function = Callable[..., Any]
 
 
@@ -104,7 +105,7 @@ class Players:
     def _fixtures(self, broker: WorkerBroker) -> dict[str, Any]:
         """What fixtures of these names give."""
         readers = readers_of()
-        fixtures = {"redis": self._redis, "broker": broker, "readers": readers, "limits": readers.limits}
+        fixtures = {"redis": self._redis, "broker": broker, "readers": readers, "rtq": rtq, "limits": readers.limits}
         return fixtures | {"keys": broker.keys.of(QUEUE), "hour": self._redis.time()[0] // 3600}
 
 

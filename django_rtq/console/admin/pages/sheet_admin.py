@@ -64,7 +64,7 @@ class SheetAdmin(PageAdmin):
         return HttpResponseRedirect(self.url_of(verb, target) if is_refused else self.back(request, verb, target))
 
     def ask(self, request: HttpRequest, verb: Verb, target: Target) -> HttpResponse:
-        """The page that asks, with the number and what is lost."""
+        """The page that asks, with what is lost."""
         words = target.words
         context = {
             "title": verb.title % words,
