@@ -18,6 +18,7 @@ from django.test import override_settings
 from django_rtq.console.nouns import rtq
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.one_job import access_to_jobs
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.worker_broker import WorkerBroker, for_workers
 from testproject.redis_server import PrivateRedis
@@ -31,7 +32,7 @@ from tests.support.redis_server import LEASE_SECONDS
 MOST_SECONDS = 8  # a mistake may let a script, or who calls it, go on for ever
 #: Where the tests of scripts are.
 FOLDERS = ["tests/core/broker", "tests/protocol", "tests/limits/lua", "tests/workflows/lua", "tests/console/lua"]
-GIVEN = {"redis", "broker", "readers", "rtq", "keys", "limits", "hour"}
+GIVEN = {"redis", "broker", "access", "readers", "rtq", "keys", "limits", "hour"}
 Function = Callable[..., Any]
 
 
@@ -105,8 +106,16 @@ class Players:
     def _fixtures(self, broker: WorkerBroker) -> dict[str, Any]:
         """What fixtures of these names give."""
         readers = readers_of()
-        fixtures = {"redis": self._redis, "broker": broker, "readers": readers, "rtq": rtq, "limits": readers.limits}
-        return fixtures | {"keys": broker.keys.of(QUEUE), "hour": self._redis.time()[0] // 3600}
+        return {
+            "redis": self._redis,
+            "broker": broker,
+            "access": access_to_jobs(""),
+            "readers": readers,
+            "rtq": rtq,
+            "limits": readers.limits,
+            "keys": broker.keys.of(QUEUE),
+            "hour": self._redis.time()[0] // 3600,
+        }
 
 
 @contextmanager
