@@ -34,7 +34,7 @@ for i = 3, #entries, 2 do
   local source = entries[i]
   set_source(q, changes, source, changed(redis.call("HGET", q.limit_sources, source), source, entries[i + 1]))
 end
-if #entries > 2 then end_changes(q, changes) end
+if stamp == "" or #entries > 2 then end_changes(q, changes) end
 if stamp ~= "" then redis.call("SET", q.settings_stamp, stamp) end -- last: after a torn log it is written again
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, "0", "work") end
 return redis.call("HLEN", q.blocked)
