@@ -109,6 +109,9 @@ def test_survivors_and_judged_functions_are_there():
 
     assert SURVIVORS.keys() - names == set(), "no rule makes these any more: delete them"
     assert FOUND_BY.keys() - known == set(), "these are called otherwise by now: rename them, or judge their functions"
+    tests = {f"{script}/{test.__name__}" for script, _, test in players_module.tests_of_scripts()}
+    finders = {name for names in FOUND_BY.values() for name in names}
+    assert finders - tests - {scenario.__name__ for scenario in SCENARIOS} == set(), "they cannot be played"
 
 
 @pytest.mark.long

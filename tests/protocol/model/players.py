@@ -32,7 +32,7 @@ from tests.support.redis_server import LEASE_SECONDS
 MOST_SECONDS = 8  # a mistake may let a script, or who calls it, go on for ever
 #: Where the tests of scripts are.
 FOLDERS = ["tests/core/broker", "tests/protocol", "tests/limits/lua", "tests/workflows/lua", "tests/console/lua"]
-GIVEN = {"redis", "broker", "access", "readers", "rtq", "keys", "limits", "hour"}
+GIVEN = {"redis", "broker", "access", "readers", "rtq", "keys", "limits", "hour", "monkeypatch"}
 Function = Callable[..., Any]
 
 
@@ -100,7 +100,8 @@ class Players:
                 broker = for_workers(get_broker())
                 stack.callback(broker.close)
                 stack.callback(self._redis.config_set, "maxmemory", 0)  # a test that fails may leave it full
-                given = self._fixtures(broker) | case
+                given = {"monkeypatch": stack.enter_context(pytest.MonkeyPatch.context())}
+                given |= self._fixtures(broker) | case
                 test(**{name: value_of(name, given, module, stack) for name in parameters_of(test)})
 
     def _fixtures(self, broker: WorkerBroker) -> dict[str, Any]:
@@ -137,7 +138,15 @@ def time_limit(seconds: float, end: Callable[[], object]) -> Iterator[None]:
 
 def tests_of_scripts() -> Iterator[tuple[str, ModuleType, Function]]:
     """Those of each script, and of some parts, that need no other fixtures than GIVEN, and those of their module."""
-    for script in (*SCRIPTS, "runners", "queued_list", "finished_list", "suspend", "limits_of_settings"):
+    for script in (
+        *SCRIPTS,
+        "enqueue_unique",
+        "runners",
+        "queued_list",
+        "finished_list",
+        "suspend",
+        "limits_of_settings",
+    ):
         module = module_of(script)
         for name, test in vars(module).items():
             if name.startswith("test_") and can_play(module, test):
