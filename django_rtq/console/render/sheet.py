@@ -102,9 +102,13 @@ class Sheet(Generic[Row]):
     def page(self, rows: Sequence[Row], wanted: Wanted) -> Found:
         """Of all rows, those of a page of the list."""
         groups = self.groups(self.matching(rows, wanted))
-        start = (wanted.page - 1) * self.per_page
-        shown = [row for group in groups[start : start + self.per_page] for row in group]
+        shown = [row for group in groups[self.places(wanted)] for row in group]
         return Found(shown, len(groups), len(rows))
+
+    def places(self, wanted: Wanted) -> slice:
+        """Where the rows of a page are, or its sections, among those of all pages."""
+        start = (wanted.page - 1) * self.per_page
+        return slice(start, start + self.per_page)
 
     def matching(self, rows: Sequence[Row], wanted: Wanted) -> list[Row]:
         """The rows that are wanted, sorted."""

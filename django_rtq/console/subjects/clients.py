@@ -106,11 +106,11 @@ class Clients(Sheet[Client]):
 
     def find(self, readers: Readers, wanted: Wanted) -> Found:
         """They are kept as counters, and only those of a page are added up."""
-        found, start = readers.clients.all(), (wanted.page - 1) * self.per_page
+        found = readers.clients.all()
         names = found.matching(
             sort=wanted.sort, is_reversed=wanted.is_reversed, search=wanted.search, state=wanted.state
         )
-        rows = [found.client(name) for name in names[start : start + self.per_page]]
+        rows = [found.client(name) for name in names[self.places(wanted)]]
         return Found(rows, len(names), found.known, _note(found))
 
 

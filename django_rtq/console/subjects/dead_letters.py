@@ -74,8 +74,7 @@ class DeadLetterGroups(Sheet[Group]):
         found = readers.dead_letters.all_groups(GROUPED_PER_QUEUE)
         groups = [Group(queue, group) for queue, of_queue in found.items() for group in of_queue.groups]
         groups.sort(key=attrgetter("of.last_at"), reverse=True)
-        start = (wanted.page - 1) * self.per_page
-        rows = readers.dead_letters.with_messages(groups[start : start + self.per_page])
+        rows = readers.dead_letters.with_messages(groups[self.places(wanted)])
         return Found([Group(*row) for row in rows], len(groups), len(groups), _note(found.values()))
 
 

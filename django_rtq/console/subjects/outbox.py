@@ -31,8 +31,7 @@ class Outbox(Sheet[OutboxRow]):
 
     def find(self, readers: Readers, wanted: Wanted) -> Found:
         rows = waiting_rows(readers.places, MOST_LISTED, wanted.search)
-        start = (wanted.page - 1) * self.per_page
-        return Found(rows[start : start + self.per_page], len(rows), len(rows))
+        return Found(rows[self.places(wanted)], len(rows), len(rows))
 
 
 OUTBOX = Outbox()

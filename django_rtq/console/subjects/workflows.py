@@ -57,8 +57,7 @@ class Workflows(Sheet[WorkflowProgress]):
 
     def find(self, readers: Readers, wanted: Wanted) -> Found:
         """Redis knows the order, of each state, too."""
-        start = (wanted.page - 1) * self.per_page
-        rows = recent_in(readers, self.per_page, start=start, state=wanted.state)
+        rows = recent_in(readers, self.per_page, start=self.places(wanted).start, state=wanted.state)
         known = _number(readers, "")
         return Found(rows, _number(readers, wanted.state) if wanted.state else known, known)
 
