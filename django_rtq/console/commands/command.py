@@ -36,14 +36,14 @@ class ConsoleCommand(RTQCommand):
     in_each_shard = True  # in RTQ["SHARDS"], or once for all
 
     @property
-    def noun(self) -> Place:
+    def rtq(self) -> Place:
         """The place that it is about."""
         return Place(pinned_in(self.place))
 
     @property
     def readers(self) -> Readers:
         """Those of this place."""
-        return self.noun.readers
+        return self.rtq.readers
 
     def places(self, options: Options) -> list[str]:
         """Those of the jobs that are named, if any are."""
@@ -205,7 +205,7 @@ class SheetCommand(ActionCommand):
         with override(None):
             for name, target in targets.items():
                 said[name] = (
-                    verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(self.noun, target)
+                    verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(self.rtq, target)
                 )
         return {name: each._replace(text=one_line(each.text)) for name, each in said.items()}
 

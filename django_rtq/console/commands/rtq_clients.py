@@ -132,7 +132,7 @@ class Command(ActionCommand):
 
     def do_limit(self, options: Options) -> None:
         (queue,) = known_queues(self.readers, [options["queue"]])
-        setters = _limit_setters(self.noun, queue, options)
+        setters = _limit_setters(self.rtq, queue, options)
         values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
         try:
             if options["whole_queue"] and options.get("shard") is None:
@@ -151,7 +151,7 @@ class Command(ActionCommand):
             self._print_clients(queue, options)
 
     def do_pause(self, options: Options) -> None:
-        place, named = self.noun, options["queue"]
+        place, named = self.rtq, options["queue"]
         queues = place.queues.names() if named == "*" else known_queues(place.readers, [named])
         changed: dict[str, list[str]] = {}
         sentences = []
@@ -184,7 +184,7 @@ class Command(ActionCommand):
     def do_erase(self, options: Options) -> None:
         erased: dict[str, int] = {}
         for name in options["clients"]:
-            client, who = self.noun.clients[name], f"client {one_line(repr(name), 100)}"
+            client, who = self.rtq.clients[name], f"client {one_line(repr(name), 100)}"
             try:
                 kept = self.readers.sweeps.count(erasure(name))
             except ValueError as error:
@@ -251,8 +251,8 @@ def _switch(place: Place, queue: str, client: str, options: Options) -> bool:
         known = place.queues[queue].limits().clients.get(client)
         is_paused = known is not None and known.pause is not None
         return is_paused != is_pause
-    noun = place.clients[client]
-    return bool(noun.pause(queue, by=system_user()) if is_pause else noun.resume(queue))
+    found = place.clients[client]
+    return bool(found.pause(queue, by=system_user()) if is_pause else found.resume(queue))
 
 
 def _rows(state: QueueState, clients: list[ClientInQueue]) -> list[list[object]]:

@@ -57,7 +57,7 @@ class Command(ConsoleCommand):
             raise CommandError(text, returncode=WRONG_USAGE) from error
         (job_id,) = options["ids"]
         try:
-            OneJob(self.noun, job_id, options["queue"]).send(options["event"], value)
+            OneJob(self.rtq, job_id, options["queue"]).send(options["event"], value)
         except (JobError, PayloadError, ValueError) as error:
             raise CommandError(one_line(error)) from error
         if options["json"]:

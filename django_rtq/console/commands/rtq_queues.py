@@ -78,7 +78,7 @@ class Command(SheetCommand):
         targets = {name: Target(name, options=chosen) for name in known_queues(readers, options["queues"])}
 
         def would(name: str) -> str:
-            answer = self.noun.queues[name].forget(discard_outcomes=bool(chosen), is_dry_run=True)
+            answer = self.rtq.queues[name].forget(discard_outcomes=bool(chosen), is_dry_run=True)
             return {"forgotten": "done", "missing": "nothing"}.get(answer, answer)
 
         said = self.run_each(options, ACTIONS["forget_queue"], "queue", targets, would)

@@ -357,7 +357,7 @@ def why_unchanged(readers: Readers, job_id: str, queue: str) -> str:
     }
 
 
-def _requeue_changed(noun: OneJob, job: JobDetails, form: CallForm) -> bool:
+def _requeue_changed(one: OneJob, job: JobDetails, form: CallForm) -> bool:
     """Requeue a dead letter with the arguments of a form. False: the form says why not. Raises WrongState."""
     task = known_task(job.task)
     if task and has_committed(task.exactly_once, job.id):
@@ -369,7 +369,7 @@ def _requeue_changed(noun: OneJob, job: JobDetails, form: CallForm) -> bool:
         form.add_error(None, text)
         return False
     try:
-        noun.requeue_changed(form.cleaned_data["args"], form.cleaned_data["kwargs"])
+        one.requeue_changed(form.cleaned_data["args"], form.cleaned_data["kwargs"])
     except PayloadError as error:
         form.add_error(None, str(error))
         return False
