@@ -204,9 +204,7 @@ class SheetCommand(ActionCommand):
         said: dict[str, Said] = {}
         with override(None):
             for name, target in targets.items():
-                said[name] = (
-                    verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(self.rtq, target)
-                )
+                said[name] = verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(self.rtq, target)
         return {name: each._replace(text=one_line(each.text)) for name, each in said.items()}
 
     def complain(self, options: Options, problems: Collection[str], total: int, noun: str, participle: str) -> None:
