@@ -101,7 +101,7 @@ class Verb:
         """What would become of it, in English. `how`: as in Said, why it would be refused, or in which queues."""
         if how == "done" or (how and isinstance(how, list)):
             where = f" in {', '.join(how)}" if isinstance(how, list) else ""
-            return Said("done", f"Would {self.name} {noun} {target.name}{where}.", answer=how)
+            return Said("done", f"Would {self.name} {noun} {target.name or '(none)'}{where}.", answer=how)
         if how == "nothing" or not isinstance(how, str):
             return Said("nothing", self.nothing % target.words, answer=how)
         words = self.refused.get(how) or next(iter(self.refused.values()))

@@ -24,7 +24,7 @@ from django_rtq.console.render.sheet import Row, Sheet
 from django_rtq.console.render.terminal import columns
 from django_rtq.core.broker.task_backends import pinned_in, place_of_job, shard_of, shard_place
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, RTQCommand, one_line
-from django_rtq.exceptions import ConfigurationError
+from django_rtq.exceptions import ConfigurationError, RTQError
 from django_rtq.scale.placement import shard_of_client
 
 NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
@@ -191,7 +191,7 @@ class SheetCommand(ActionCommand):
 
     def print_sheet(self, options: Options, sheet: Sheet[Row], rows: Sequence[Row], *, if_none: str = "") -> None:
         """Print these rows as JSON, as a table, or a sentence if there are none."""
-        with override(None):
+        with override("en"):
             if options["json"]:
                 self.stdout.write(as_json([as_dict(sheet, row) for row in rows]))
             else:
@@ -202,10 +202,16 @@ class SheetCommand(ActionCommand):
     ) -> dict[str, Said]:
         """What became of each, by name. `would`: what would become of it, with --dry-run."""
         said: dict[str, Said] = {}
-        with override(None):
-            for name, target in targets.items():
-                said[name] = verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(self.rtq, target)
-        return {name: each._replace(text=one_line(each.text)) for name, each in said.items()}
+        try:
+            with override("en"):
+                for name, target in targets.items():
+                    found = verb.would(noun, target, would(name)) if options["dry_run"] else verb.run(self.rtq, target)
+                    said[name] = found._replace(text=one_line(found.text))
+        except RTQError:
+            for each in said.values():  # what was done before an error is told, too
+                self.stderr.write(each.text)
+            raise
+        return said
 
     def complain(self, options: Options, problems: Collection[str], total: int, noun: str, participle: str) -> None:
         """Raises CommandError if there are problems, after they have been told, unless JSON has them."""
@@ -213,18 +219,6 @@ class SheetCommand(ActionCommand):
             self.stderr.write(problem)
         if problems:
             raise CommandError(f"{number(len(problems))} of {count(total, noun)} could not be {participle}.")
-
-
-def switched(options: Options, what: str, where: str = "", *, is_changed: bool, resume: str) -> str:
-    """A sentence about what was paused or resumed, or would be. `resume`: the command that resumes it."""
-    action, capitalized = options["action"], what[0].upper() + what[1:]
-    if is_changed and options["dry_run"]:
-        return f"Would {action} {what}{where}."
-    if action == "resume":
-        return f"Resumed {what}{where}." if is_changed else f"{capitalized} was not paused{where}."
-    if is_changed:
-        return f"{capitalized} is paused{where}. Resume it with  python manage.py {resume}"
-    return f"{capitalized} was paused already{where}."
 
 
 def add_actions(

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import shlex
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from itertools import product
 from typing import Any
 
 from django.core.management.base import CommandError
 from django.utils.translation import override
 
-from django_rtq.console.commands.command import CLIENT, EVERY_QUEUE, LIMIT, NO_INPUT, Action, ActionCommand, switched
+from django_rtq.console.acting.switches import SWITCHES
+from django_rtq.console.acting.verb import Target
+from django_rtq.console.commands.command import CLIENT, EVERY_QUEUE, LIMIT, NO_INPUT, Action, SheetCommand
 from django_rtq.console.commands.job_actions import purge
 from django_rtq.console.commands.prompts import client_argument, confirm, known_queues, system_user
 from django_rtq.console.nouns import Place, erasure
-from django_rtq.console.output import Column, as_json, count, number
+from django_rtq.console.output import as_json, count, number
 from django_rtq.console.reading.clients.client_list import SORTS
-from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.holds import holds_text
+from django_rtq.console.render.json import as_dict
+from django_rtq.console.subjects.clients import OF_QUEUE, limit_lines
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.limits.limit_kinds import LIMIT_KINDS
-from django_rtq.limits.limits import Limit, Limits, limits_text
+from django_rtq.limits.limits import limits_text
 from django_rtq.scale.shard_options import share_of_queue
 
-COLUMNS = [
-    *(Column("CLIENT"), Column("QUEUED", right=True), Column("RUNNING", right=True), Column("MAX", right=True)),
-    *(Column("MAX WAITING", right=True), Column("RATE", right=True), Column("WEIGHT", right=True)),
-    *(Column("STARTS", right=True), Column("TIME", right=True), Column("FAIR", right=True), Column("STATE")),
-]
 MOST_LISTED = 100  # clients, unless --limit says otherwise
 LIMIT_HELP = {
     "max_running": "How many jobs may run at once.",
@@ -92,7 +88,7 @@ LIMIT_ARGUMENTS = [
 ]
 
 
-class Command(ActionCommand):
+class Command(SheetCommand):
     help = "Show and change limits of a queue and its clients, and pause, resume, purge and erase clients."
     exit_codes = (
         "Exit codes: 0 done; 1 the queue is unknown, not confirmed, or Redis did not answer; 64 wrong usage. "
@@ -151,20 +147,18 @@ class Command(ActionCommand):
             self._print_clients(queue, options)
 
     def do_pause(self, options: Options) -> None:
-        place, named = self.rtq, options["queue"]
-        queues = place.queues.names() if named == "*" else known_queues(place.readers, [named])
-        changed: dict[str, list[str]] = {}
-        sentences = []
-        try:
-            for queue, client in product(queues, options["clients"]):
-                is_changed = _switch(place, queue, client, options)
-                changed.setdefault(client, []).extend([queue] if is_changed else [])
-                what = f"client {one_line(repr(client), 100)} in queue {queue}"
-                resume = f"rtq_clients resume {queue} {shlex.quote(one_line(client))}"
-                sentences.append(switched(options, what, is_changed=is_changed, resume=resume))
-        finally:
-            if sentences or not queues:  # what was done before an error is told, too
-                self.report(options, {f"{options['action']}d": changed}, sentences)
+        readers, switch, action = self.readers, SWITCHES["client"], options["action"]
+        verb = next(verb for verb in switch.verbs if verb.name == action)
+        queue = None if options["queue"] == "*" else known_queues(readers, [options["queue"]])[0]
+        targets = {client: Target(client, queue, by=system_user()) for client in options["clients"]}
+
+        def would(client: str) -> list[str]:
+            in_queues = readers.clients.get(client, queue and [queue])
+            return [in_queue.queue for in_queue in in_queues if switch.of(in_queue) is verb]
+
+        said = self.run_each(options, verb, "client", targets, would)
+        changed = {client: each.answer for client, each in said.items()}
+        self.report(options, {f"{action}d": changed}, [each.text for each in said.values()])
 
     do_resume = do_pause
 
@@ -216,10 +210,16 @@ class Command(ActionCommand):
         names = dict.fromkeys([*options.get("client", ()), *listed])
         state, clients = readers.clients.in_queue(queue, names)
         if options["json"]:
-            facts = {"matching": len(matching), "clients": list(map(_as_dict, clients))}
+            facts = {"matching": len(matching), "clients": [as_dict(OF_QUEUE, client) for client in clients]}
             self.stdout.write(as_json({**asdict(state), **facts}))
             return
-        self.stdout.write(self.table_text(COLUMNS, _rows(state, clients)))
+        for whose, limits, why in (
+            ("Whole queue", state.limits, holds_text(state.holds)),
+            ("Each client", state.default, ""),
+        ):
+            if lines := [*limit_lines(limits, limits), *filter(None, [why])]:
+                self.stdout.write(one_line(f"{whose}: {'; '.join(lines)}"))
+        self.print_sheet(options, OF_QUEUE, clients, if_none="No client has jobs.")
         if len(matching) > len(listed):
             number_of = f"{number(len(listed))} of {count(len(matching), 'client')}"
             self.stdout.write(f"Listed: {number_of}. Find others with --search, --sort or --limit.")
@@ -242,72 +242,3 @@ def _shown(name: str, value: Any) -> str:
     if value is None or value == "settings":
         return value or "none"
     return str(LIMIT_KINDS[name].decode(LIMIT_KINDS[name].text(value).partition("=")[2]))
-
-
-def _switch(place: Place, queue: str, client: str, options: Options) -> bool:
-    """Pause or resume a client. Returns whether that changed something, or with --dry-run, whether it would."""
-    is_pause = bool(options["action"] == "pause")
-    if options["dry_run"]:
-        known = place.queues[queue].limits().clients.get(client)
-        is_paused = known is not None and known.pause is not None
-        return is_paused != is_pause
-    found = place.clients[client]
-    return bool(found.pause(queue, by=system_user()) if is_pause else found.resume(queue))
-
-
-def _rows(state: QueueState, clients: list[ClientInQueue]) -> list[list[object]]:
-    is_counted = state.limits or any(client.running is not None for client in clients)
-    running = state.running if is_counted else None
-    return [
-        ["(whole queue)", "", running, *_limit_cells(state.limits), *[""] * 4, _queue_state(state)],
-        ["(each client)", "", "", *_limit_cells(state.default), _weight(state.default), *[""] * 4],
-        *map(_row, clients),
-    ]
-
-
-def _row(client: ClientInQueue) -> list[object]:
-    shares = client.shares
-    return [
-        *(client.client or "(none)", client.queued, client.running, *_limit_cells(client.own), _weight(client.own)),
-        *map(_percent, (shares.starts, shares.time, shares.fair)),
-        client.reason or "open",
-    ]
-
-
-def _as_dict(client: ClientInQueue) -> dict[str, Any]:
-    """Without what all clients of the queue have in common."""
-    facts = {name: value for name, value in asdict(client).items() if name not in ("queue_state", "shards")}
-    return {**facts, "limits": facts["own"], "reason": client.reason}
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"
-
-
-def _limit_cells(limits: Limits) -> list[str]:
-    rate = _limit_text(limits.get("rate"))
-    burst = f", burst {_limit_text(limits['burst'])}" if "burst" in limits else ""
-    return [*(_limit_text(limits.get(name)) for name in ("max_running", "max_waiting")), rate + burst]
-
-
-def _limit_text(limit: Limit | None) -> str:
-    if limit is None:
-        return "-"
-    most = number(limit.value) if isinstance(limit.value, int) else limit.value or "none"
-    return most + _source(limit)
-
-
-def _queue_state(state: QueueState) -> str:
-    limit = state.limits.get("fair_by")
-    return ", ".join(filter(None, [f"fair by {_limit_text(limit)}" if limit else "", holds_text(state.holds)]))
-
-
-def _weight(limits: Limits) -> str:
-    limit = limits.get("weight")
-    if limit is None:
-        return ""
-    return f"{limit.value:g}{_source(limit)}"
-
-
-def _source(limit: Limit) -> str:
-    return " (settings)" if limit.is_from_settings else ""

@@ -47,7 +47,7 @@ class Command(SheetCommand):
 
     def do_list(self, options: Options) -> None:
         schedules, silent = _read(options, with_jobs=True)
-        with override(None):
+        with override("en"):
             rows = SCHEDULES.rows(self.readers, schedules)
         if rows or options["json"]:
             self.print_sheet(options, SCHEDULES, rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from operator import attrgetter
 from typing import Any
 from urllib.parse import urlencode
@@ -20,6 +22,7 @@ from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.render.column import BAR, DURATION, LINES, NUMBER, SHARE, Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Empty, Filter, Found, Sheet, Wanted
+from django_rtq.limits.limits import Limits
 
 SHARES_NOTE = _(
     "Starts and run time are parts of what ran in the last 10 minutes, estimated. The fair share is a client’s weight "  # noqa: RUF001
@@ -38,12 +41,12 @@ LIMIT_LABELS = {
 }
 
 
-def limit_lines(client: ClientInQueue) -> list[str]:
-    """The limits that hold for it, and where each comes from."""
+def limit_lines(limits: Limits, own: Limits) -> list[str]:
+    """Limits in force, and where each comes from. `own`: those that are not the limits of each client."""
     lines = []
-    for name, limit in client.in_force.items():
+    for name, limit in limits.items():
         source = gettext("settings") if limit.is_from_settings else gettext("set at run time")
-        if name not in client.own:
+        if name not in own:
             source = gettext("%(source)s, for each client") % {"source": source}
         number = format_number(limit.value) if isinstance(limit.value, int) else limit.value
         lines.append(f"{LIMIT_LABELS.get(name, name)}: {number or gettext('no limit')} ({source})")
@@ -125,12 +128,11 @@ def _note(found: AllClients) -> str:
     return " ".join(texts) if found.known else ""
 
 
-class InQueues(Sheet[ClientInQueue]):
-    """One client, in each queue."""
+class _OfOne(Sheet[ClientInQueue]):
+    """Of one client, or of one queue."""
 
-    model, title, key = "client", _("Queues"), "queue"
-    columns = (
-        Column("queue", _("Queue"), link=_list_url),
+    model = "client"
+    figures = (
         _figure("queued", _("Queued"), "queued"),
         _figure("scheduled", _("Scheduled"), "scheduled"),
         _figure("running", _("Running"), "running"),
@@ -139,24 +141,30 @@ class InQueues(Sheet[ClientInQueue]):
         _figure("time", _("Run time"), "shares.time", SHARE),
         _figure("fair", _("Fair share"), "shares.fair", SHARE),
         Column("shards", _("Shard"), _shards, is_of_shards=True),
-        Column("limits", _("Limits"), limit_lines, LINES),
+        Column("limits", _("Limits"), lambda client: limit_lines(client.in_force, client.own), LINES),
         Column("reason", _("State"), lambda client: client.reason or None,
                css=lambda client: "rtq-is-warn" if client.pause else ""),
     )  # fmt: skip
+
+    def facts(self, row: ClientInQueue) -> Mapping[str, Any]:
+        """Without what all clients of the queue have in common."""
+        known = {name: value for name, value in asdict(row).items() if name not in ("queue_state", "shards")}
+        return {**known, "limits": known["own"], "reason": row.reason}
+
+
+class InQueues(_OfOne):
+    """One client, in each queue."""
+
+    title, key = _("Queues"), "queue"
+    columns = (Column("queue", _("Queue"), link=_list_url), *_OfOne.figures)
     actions = (SWITCHES["client"], ACTIONS["limit_client"], ACTIONS["purge_client"])
 
 
-class OfQueue(Sheet[ClientInQueue]):
+class OfQueue(_OfOne):
     """Clients of one queue."""
 
-    model, title, key = "client", _("Clients"), "client"
-    columns = (
-        _name("client"),
-        _figure("queued", _("Queued"), "queued"),
-        _figure("oldest_seconds", _("Oldest wait"), "oldest_seconds", DURATION),
-        _figure("starts", _("Starts"), "shares.starts", SHARE),
-        _figure("time", _("Run time"), "shares.time", SHARE),
-    )
+    title, key = _("Clients"), "client"
+    columns = (_name("client"), *_OfOne.figures)
 
 
 CLIENTS, IN_QUEUES, OF_QUEUE = Clients(), InQueues(), OfQueue()

@@ -135,7 +135,7 @@ class QueueAdmin(SheetAdmin):
             "title": _("Queue %(name)s") % {"name": name},
             "row": details,
             **table.context(queue_page.page, details, self.url, request.user.has_perm),
-            "client_tables": tables(OF_QUEUE, queue_page.clients, viewer),
+            "client_tables": tables(OF_QUEUE, queue_page.clients, viewer, leave_out=("fair",)),
             "version_tables": tables(VERSIONS, queue_page.versions, viewer),
             "charts": history_charts([queue_page.series], SPANS["1h"], deploy_events(queue_page.deploys)),
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
