@@ -35,7 +35,7 @@ EXTENSIONS: list[Extension] = [
         stored_workflow="django_rtq.workflows.store.make_stored",
     ),
     Extension(  # batches
-        called_together="django_rtq.workflows.batches.batch_calls.CalledTogether",
+        call_runner="django_rtq.workflows.batches.call_runner.CallRunner",
         check_batch="django_rtq.workflows.batches.declared.check_batch",
         gatherer="django_rtq.workflows.batches.gathering.CallGatherer",
     ),

@@ -23,7 +23,7 @@ class Extension:
     argument_kinds: str = ""  # a class of values that arguments may be: see add_kind() of core/jobs/serializer.py
     at_start: str = ""  # (backend) -> None: before a worker or a scheduler starts
     broker_in_tests: str = ""  # (RTQ["TEST"]) -> Broker: what takes its place
-    called_together: str = ""  # (runs, Config) -> the jobs of one call of a task with `batch`, and what became of each
+    call_runner: str = ""  # (Executor, record, release) -> what runs jobs that one call of a task with `batch` gets
     check_batch: str = ""  # (Task) -> None: raises InvalidTask for what does not fit the option `batch`
     check_incidents: str = ""  # (value of RTQ["INCIDENTS"]) -> None: raises ConfigurationError
     check_shards: str = ""  # (RTQ["SHARDS"], RTQ["QUEUES"]) -> None: raises ConfigurationError

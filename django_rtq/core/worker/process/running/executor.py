@@ -15,15 +15,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
 
 from django_rtq.core import signals
 from django_rtq.core.conf.config import Config
-from django_rtq.core.extension import required
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run, running
 from django_rtq.core.jobs.job import Job
@@ -109,12 +106,12 @@ class Executor:
         limit: Limit,
         progress: ProgressWriter | None = None,
     ) -> None:
-        self._config = config
-        self._shared = shared
-        self._isolation = isolation
-        self._limit = limit
+        self.config = config
+        self.shared = shared
+        self.isolation = isolation
+        self.limit = limit
         self._progress = progress
-        self._middleware = RunMiddleware(config.middleware) if config.middleware else None
+        self.middleware = RunMiddleware(config.middleware) if config.middleware else None
         # Results of so many characters are not too large, whatever they are made of.
         self._small_result = config.max_payload_bytes // 4
         self.coroutines = CoroutineInterrupts()
@@ -129,33 +126,33 @@ class Executor:
         except (PayloadError, ValueError, KeyError, TypeError, AttributeError) as error:
             return Buried(error, is_counted=False)
         if run.task.exactly_once:
-            run.shared = self._shared
+            run.shared = self.shared
         return Expired() if run.expires_ms and run.is_expired else None
+
+    def begin(self, run: Run) -> None:
+        """A run starts, in this thread."""
+        if signals.job_started.receivers:
+            self.isolation.prepare_context(run).run(_send_started, run)
+        if run.may_run_once:
+            self.shared.set_runs_once(run.entry)
+        run.progress = self._progress
 
     def execute(self, run: Run) -> Outcome:
         """Steps 3 and 4, for a function. Raises MemoryError: then the process has to exit."""
         task = run.task
-        if task.batch is not None:
-            return self.execute_batch([run])[0]
-        if signals.job_started.receivers:
-            self._isolation.prepare_context(run).run(_send_started, run)
-        if run.may_run_once:
-            self._shared.set_runs_once(run.entry)
-        run.progress = self._progress
-        limit = run.time_limit(self._config)
+        self.begin(run)
+        limit = run.time_limit(self.config)
         started = time.perf_counter()
         try:
             args = run.call_args() if run.takes_results or task.takes_context else run.args
-            around = (
-                self._middleware.call if self._middleware is not None else None
-            )  # before the limit: it takes a lock
+            around = self.middleware.call if self.middleware is not None else None  # before the limit: it takes a lock
             if limit is not None:
-                self._set_kill_deadline(limit, run.entry)
-            with self._limit(limit, run.job_id) as run.interruptible:
+                self.set_kill_deadline(limit, run.entry)
+            with self.limit(limit, run.job_id) as run.interruptible:
                 result = (
-                    self._isolation.call(run, *args)
+                    self.isolation.call(run, *args)
                     if around is None or task.internal
-                    else self._isolation.call_with(run, around, run.job_for_middleware())
+                    else self.isolation.call_with(run, around, run.job_for_middleware())
                 )
             if run.part is not None and run.part.has_asked:
                 run.part.end(run)
@@ -163,52 +160,13 @@ class Executor:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its failure, SystemExit as well
             run.seconds = time.perf_counter() - started
-            outcome = self._failed(run, error)
+            outcome = self.failed(run, error)
         else:
             run.seconds = time.perf_counter() - started
-            outcome = self._succeeded(run, result)
-        if self._isolation.uses_database:
-            self._isolation.clean_up()
+            outcome = self.succeeded(run, result)
+        if self.isolation.uses_database:
+            self.isolation.clean_up()
         return outcome
-
-    def execute_batch(self, runs: Sequence[Run]) -> list[Outcome]:
-        """Steps 3 and 4, for jobs that one call of their function gets. Returns an outcome for each."""
-        for run in (*runs[1:], runs[0]):  # the first one is the current one of this thread then
-            if signals.job_started.receivers:
-                self._isolation.prepare_context(run).run(_send_started, run)
-            if run.may_run_once:
-                self._shared.set_runs_once(run.entry)
-            run.progress = self._progress
-        together = required("called_together")(runs, self._config)
-        started = time.perf_counter()
-        try:
-            calls = together.calls()
-            call = self._batch_call(runs[0], calls)  # before the limit: it may take a lock
-            if together.limit is not None:
-                for run in runs:
-                    self._set_kill_deadline(together.limit, run.entry)
-            with self._limit(together.limit, together.interruptible_id):
-                returned = call()
-            together.end(returned)
-        except MemoryError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - as for one job
-            together.fail(error)
-        seconds = time.perf_counter() - started
-        outcomes: list[Outcome] = []
-        for run, result, raised in together.ended():
-            run.seconds = seconds / len(runs)
-            outcomes.append(self._succeeded(run, result) if raised is None else self._failed(run, raised))
-        if self._isolation.uses_database:
-            self._isolation.clean_up()
-        with_one_delay: list[Outcome] = together.with_one_delay(outcomes)
-        return with_one_delay
-
-    def _batch_call(self, first: Run, calls: list[Any]) -> Callable[[], Any]:
-        if self._middleware is None:
-            return partial(self._isolation.call_with, first, first.task.body, calls)
-        job = replace(first.job_for_middleware(), args=[calls], kwargs={})
-        return partial(self._isolation.call_with, first, self._middleware.call, job)
 
     async def execute_async(self, run: Run) -> Outcome:
         """Steps 3 and 4, for a coroutine function."""
@@ -217,15 +175,15 @@ class Executor:
             # Not asend_robust(): it calls receivers in contexts of their own, and the job has to see what they set.
             await sync_to_async(_send_started)(run)
         if run.may_run_once:
-            self._shared.set_runs_once(run.entry)
+            self.shared.set_runs_once(run.entry)
         run.progress = self._progress
-        limit = run.time_limit(self._config)
+        limit = run.time_limit(self.config)
         if limit is not None:
-            self._set_kill_deadline(limit, run.entry)
+            self.set_kill_deadline(limit, run.entry)
         started = time.perf_counter()
         try:
             args = await sync_to_async(run.call_args)() if run.takes_results else run.call_args()
-            around = self._middleware
+            around = self.middleware
             called = around.acall(run.job_for_middleware()) if around else run.task.body(*args, **run.kwargs)
             result = await self.coroutines.limited(called, limit, run.job_id)
             if run.part is not None and run.part.has_asked:
@@ -236,38 +194,41 @@ class Executor:
             run.seconds = time.perf_counter() - started
             if run.part is not None:
                 await run.part.aleave()
-            outcome = self._failed(run, error)
+            outcome = self.failed(run, error)
         else:
             run.seconds = time.perf_counter() - started
-            outcome = self._succeeded(run, result)
+            outcome = self.succeeded(run, result)
         return outcome
 
-    def _set_kill_deadline(self, seconds: float, entry: int) -> None:
-        self._shared.set_deadline(time.monotonic() + seconds + self._config.kill_grace_seconds, entry)
+    def set_kill_deadline(self, seconds: float, entry: int) -> None:
+        """Let the supervisor kill this process if the job still runs a while after this time."""
+        self.shared.set_deadline(time.monotonic() + seconds + self.config.kill_grace_seconds, entry)
 
-    def _failed(self, run: Run, error: BaseException) -> Outcome:
+    def failed(self, run: Run, error: BaseException) -> Outcome:
+        """What follows from what the function has raised."""
         cause, failures = error, run.failures
         if run.part is not None:
             cause, failures = run.part.leave(error, failures)
         if run.committed is not None:
             return self._failed_after_commit(run, run.committed, error)
-        if isinstance(error, JobCancelled) or self._shared.is_cancel_requested(run.job_id, run.entry):
+        if isinstance(error, JobCancelled) or self.shared.is_cancel_requested(run.job_id, run.entry):
             return Cancelled()  # whatever it raised when it was interrupted
         if isinstance(cause, JobSuspended) and cause.waits_for:
             return Suspended(cause.seconds, cause.waits_for)
         cause.__traceback__ = task_traceback(cause)
         if run.outage is not None:
             return Retried(cause, OUTAGE_SECONDS, is_counted=False)
-        most = run.max_attempts(self._config)
+        most = run.max_attempts(self.config)
         return decide(run.task, cause, failures=failures, max_attempts=most, options=run.options)
 
-    def _succeeded(self, run: Run, result: Any) -> Outcome:
-        if not run.result_ttl(self._config) and not run.keeps_result:
+    def succeeded(self, run: Run, result: Any) -> Outcome:
+        """What follows from what the function has returned."""
+        if not run.result_ttl(self.config) and not run.keeps_result:
             return _NOTHING_KEPT
         try:
             text = "null" if result is None else serializer.dumps(result, what=f"the result of {run.task_name}")
             if len(text) > self._small_result or run.keeps_result:
-                run.check_result(text, self._config)
+                run.check_result(text, self.config)
             if run.part is not None and run.keeps_result:
                 run.part.check_room(run)
         except MemoryError:
@@ -285,10 +246,10 @@ class Executor:
             "job %s has committed, so it has succeeded. After the commit it raised: %r", run.id, error,
             exc_info=error, extra=about(run.job),
         )  # fmt: skip
-        return self._acked(run, result) if run.result_ttl(self._config) or run.keeps_result else _NOTHING_KEPT
+        return self._acked(run, result) if run.result_ttl(self.config) or run.keeps_result else _NOTHING_KEPT
 
     def _acked(self, run: Run, text: str) -> Outcome:
-        details = run.details(keep_args=self._config.keep_args)
+        details = run.details(keep_args=self.config.keep_args)
         return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text, details))
 
 

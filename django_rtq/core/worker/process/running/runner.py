@@ -11,12 +11,13 @@ import time
 import traceback
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NoReturn
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 
 from django_rtq.core.conf.config import Config
+from django_rtq.core.extension import required
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay
@@ -133,6 +134,11 @@ class Runner:
         self._is_hurried = False  # it is, or was told to be quiet since the last look
         self.handlers = SignalHandlers()
 
+    @cached_property
+    def _calls(self) -> Any:
+        """What runs jobs of tasks with `batch`."""
+        return required("call_runner")(self._executor, self._record, self._release)
+
     def note_claim(self, found: int) -> None:
         """A claim has found so many jobs."""
         self._size.note_claim(found)
@@ -166,7 +172,7 @@ class Runner:
                 self._release([run.job_id, *batch.cut()])
                 break
             if has_others and run.others:
-                done += self._run_together(run, batch)
+                done += self._calls.run(run, batch)
             else:
                 self._run_alone(run)
             self.handlers.restore()
@@ -193,45 +199,12 @@ class Runner:
             self._record(run, outcome)
         elif run.task.is_async:
             self._event_loop.run(self._run_coroutine(run))
+        elif run.task.batch is not None:
+            self._calls.execute(run)
         else:  # _record(), inlined: this runs for every job
             self._session.add(run, self._executor.execute(run))
             if run.may_run_once:
                 self._settle_now(run)
-
-    def _run_together(self, run: Run, batch: Batch) -> int:
-        """Run a job that has started, and others that one call gets with it. Returns how many others started."""
-        started: list[Run] = []
-        for other in run.others:
-            number = batch.next()
-            if number is None:
-                break  # who has cut the batch has given the others back
-            other.entry = number
-            if not self._shared.start(number):
-                self._release([other.job_id, *batch.cut()])
-                break
-            started.append(other)
-        run.others = started
-        if first := self._open_all(run):
-            self._record_all(first)
-        return len(started)
-
-    def _open_all(self, run: Run) -> Run | None:
-        """Open jobs that are to run together. Returns the first of those that can run, with the others of them."""
-        able: list[Run] = []
-        for each in run.together:
-            if (outcome := self._executor.open(each)) is None:
-                able.append(each)
-            else:
-                self._record(each, outcome)
-        if not able:
-            return None
-        able[0].others = able[1:]
-        return able[0]
-
-    def _record_all(self, run: Run) -> None:
-        """Run jobs together, and record their outcomes."""
-        for each, outcome in zip(run.together, self._executor.execute_batch(run.together), strict=True):
-            self._record(each, outcome)
 
     def hurry(self, *, is_stopping: bool) -> None:
         """Start no more of the claimed jobs, and give them back, because the process stops or is to be quiet. For a

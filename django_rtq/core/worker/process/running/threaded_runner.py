@@ -222,7 +222,7 @@ class ThreadedRunner(Runner):
         coroutines: list[Coroutine[Any, Any, None]] = []
         for run in runs:
             if run.others:
-                if first := self._open_all(run):
+                if first := self._calls.open(run):
                     self._submit(partial(self._run_in_thread, first))
                 else:
                     runs += self._free_slot(run)
@@ -259,8 +259,8 @@ class ThreadedRunner(Runner):
 
     def _run_in_thread(self, run: Run) -> None:
         self._isolation.clean_up()
-        if run.others:
-            self._record_all(run)
+        if run.task.batch is not None:
+            self._calls.execute(run)
         else:
             self._record(run, self._executor.execute(run))
         self._start(self._free_slot(run))
