@@ -4,10 +4,10 @@ import threading
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import connection
 from django.test import TestCase, TransactionTestCase
 
-from django_rtq.testing import adrain, drain, private_redis
+from django_rtq.testing import drain, private_redis
 from tests.testing.test_eager import add_user
 
 pytest.importorskip("fakeredis")
@@ -22,22 +22,6 @@ class TestInATransaction(TestCase):
         assert handle.result == [True, threading.get_ident()]
         assert connection.in_atomic_block
         assert User.objects.get().username == "a"
-
-    @private_redis()
-    async def test_async_tests_share_the_transaction(self):
-        await add_user.adelay("a")
-        await adrain()
-        assert await User.objects.acount() == 1
-
-    @private_redis()
-    def test_jobs_of_on_commit(self):
-        with self.captureOnCommitCallbacks(execute=True):
-            transaction.on_commit(lambda: add_user.delay("a"))
-            assert drain() == []
-        assert len(drain()) == 1
-
-    def test_nothing_is_left(self):
-        assert not User.objects.exists()
 
 
 @private_redis()

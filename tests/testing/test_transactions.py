@@ -4,7 +4,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.test import TestCase, TransactionTestCase, override_settings
+from django.test import TestCase, override_settings
 
 from django_rtq import task
 from django_rtq.exceptions import JobNotFound
@@ -87,14 +87,3 @@ class TestInATestCase(TestCase):
             assert len(jobs) == 0
             await sync_to_async(callbacks.__exit__)(None, None, None)
             assert len(jobs) == 2
-
-
-class TestWithCommits(TransactionTestCase):
-    def test_eager_and_captured_see_the_commit(self):
-        for collect in (captured, eager):
-            with collect() as jobs:
-                with transaction.atomic():
-                    note.delay_on_commit("a")
-                    note.delay_on_commit("b")
-                    assert len(jobs) == 0
-                assert len(jobs) == 2

@@ -476,6 +476,7 @@ def test_no_page_fails_while_one_shard_hangs_and_one_is_dead(operator, admin_cli
             if url == "queue/":
                 assert "Shard 1 does not answer" in text
                 assert "Shard 2 does not answer" in text
+                assert "Redis cannot be reached" in text
             elif url not in WITHOUT_JOBS:
                 assert re.search(r"Shard 1 has not answered since \d.*: its jobs are missing here", text), url
                 assert re.search(r"Shard 2 has not answered since \d.*Redis cannot be reached", text, re.DOTALL), url
@@ -516,7 +517,9 @@ def test_the_first_shard_may_hang_as_well(operator, admin_client, three, places,
 
 def test_if_no_shard_answers_it_is_an_error(operator, places):  # noqa: F811
     with on_servers([UNREACHABLE, UNREACHABLE.replace("/0", "/1")]):
-        assert operator.get(QUEUE).status_code == 503
+        for page in (QUEUE, f"{RTQ}queue/"):
+            answer = operator.get(page)
+            assert (answer.status_code, "Redis cannot be reached" in answer.content.decode()) == (503, True)
         assert operator.post(f"{QUEUE}pause/", headers=IN_ALL).status_code == 503
         close_brokers()
 

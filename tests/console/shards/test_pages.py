@@ -180,20 +180,6 @@ def test_nothing_is_said_of_selected_jobs_in_a_shard_that_does_not_answer(operat
     ]
 
 
-def test_the_reason_is_told_and_if_none_answers_it_is_an_error(operator, servers, clients):  # noqa: F811
-    with on_servers([servers[0].url, UNREACHABLE]):
-        answer = operator.get(OVERVIEW)
-        assert answer.status_code == 200
-        assert "Shard 1 does not answer" in answer.content.decode()
-        assert "Redis cannot be reached" in answer.content.decode()
-        close_brokers()
-    with on_servers([UNREACHABLE, UNREACHABLE.replace("/0", "/1")]):
-        answer = operator.get(OVERVIEW)
-        assert answer.status_code == 503
-        assert "Redis cannot be reached" in answer.content.decode()
-        close_brokers()
-
-
 def test_schedulers_notice_that_the_next_shard_does_not_answer(servers, clients):
     opened, closed = [], []
     incident_opened.connect(lambda incident, **_: opened.append(incident), weak=False, dispatch_uid="test")
