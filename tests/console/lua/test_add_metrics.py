@@ -99,10 +99,3 @@ def test_only_the_newest_versions_are_kept(redis, broker, readers, run_by):
 
     assert [each.version for each in readers.tasks.get("ship").versions] == ["v6", "v5", "v4", "v3", "v2"]
     assert len(redis.keys("*:vv?")) == 10
-
-
-def test_without_a_version_nothing_is_counted_by_it(redis, broker):
-    tell(broker, (2, "done ship", 3, "failed ship", 1))
-
-    assert not [key for key in snapshot(redis) if "version" in key]
-    assert not redis.keys("*:vv*")

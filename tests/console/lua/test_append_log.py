@@ -13,7 +13,6 @@ from tests.support.jobs import (
     new_job,
     settle,
 )
-from tests.support.snapshots import changes, snapshot
 
 LIVE_MS = 90 * 86_400_000
 
@@ -37,20 +36,6 @@ def log_key(broker, job):
     return broker.keys.of(QUEUE).log_of(job.id)
 
 
-def test_lines_are_kept_in_their_order_for_as_long_as_a_dead_letter(redis, broker, readers):
-    job = claimed_job(broker, "a")
-    before = snapshot(redis)
-
-    append(broker, job, "one", "two")
-    append(broker, job, "three", part="a-2")
-
-    assert texts(readers, job) == ["one", "two", "three"]
-    assert set(changes(before, snapshot(redis))) == {f"log:{job.id}"}
-    assert LIVE_MS - 60_000 < redis.pttl(log_key(broker, job)) <= LIVE_MS
-    line = readers.find_with_position(job.id)[0].log[0]
-    assert (line.attempt, line.level, line.logger, line.at.year) == (1, "INFO", "shop", 2027)
-
-
 def test_after_the_end_they_are_kept_as_long_as_the_outcome(redis, broker):
     job, other = claimed_jobs(broker, new_job("a"), new_job("b"))
     append(broker, job, "one")
@@ -64,14 +49,6 @@ def test_after_the_end_they_are_kept_as_long_as_the_outcome(redis, broker):
     assert LIVE_MS - 60_000 < redis.pttl(broker.keys.of(QUEUE).logged) <= LIVE_MS
 
 
-def test_two_hundred_lines_are_kept(redis, broker, readers):
-    job = claimed_job(broker, "a")
-    append(broker, job, *map(str, range(150)))
-    append(broker, job, *map(str, range(150, 260)), part="a-2")
-
-    assert texts(readers, job) == [str(n) for n in range(60, 260)]
-
-
 def test_a_hundred_kilobytes_are_kept(redis, broker, readers):
     job = claimed_job(broker, "a")
     append(broker, job, *("x" * 900 for _ in range(150)), "last")
@@ -79,16 +56,6 @@ def test_a_hundred_kilobytes_are_kept(redis, broker, readers):
     stored = redis.lrange(log_key(broker, job), 0, -1)
     assert 98_000 < sum(map(len, stored)) <= 100_000
     assert texts(readers, job)[-1] == "last"
-
-
-def test_a_full_server_keeps_no_lines_and_settles_all_the_same(redis, broker, readers):
-    job = claimed_job(broker, "a")
-    with redis.full_memory():
-        append(broker, job, "one")
-        settle(broker, "ack", job)
-
-    assert texts(readers, job) == []
-    assert readers.find(job.id).state == "succeeded"
 
 
 def test_they_go_with_a_job_that_is_purged(redis, broker, readers):

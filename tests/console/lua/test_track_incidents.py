@@ -32,15 +32,6 @@ def test_an_incident_opens_with_the_second_view_and_closes_with_the_first_withou
     assert view(7000) == ([], [])
 
 
-def test_what_is_seen_once_is_never_told(view):
-    assert view(1000, "a") == view(2000) == view(3000, "a") == view(4000) == ([], [])
-
-
-def test_what_opens_again_is_told_again(view):
-    views = [view(1000, "a"), view(2000, "a"), view(3000), view(4000, "a"), view(5000, "a")]
-    assert views == [([], []), (["A"], []), ([], ["A"]), ([], []), (["A"], [])]
-
-
 @pytest.mark.parametrize("seen_ms", [1500, 2000, 2499])
 def test_a_view_of_another_scheduler_that_is_older_or_too_soon_changes_nothing(redis, broker, view, seen_ms):
     view(1000, "a")

@@ -20,21 +20,6 @@ def note(broker, *jobs, worker=WORKER):
     assert broker.redis.execute_one(call) == []
 
 
-def entry_of(redis, broker, job, worker=WORKER):
-    return redis.hget(broker.keys.of(QUEUE).running(worker), job.id).decode()
-
-
-def test_it_is_noted_behind_the_time_of_the_claim(redis, broker, by_time, readers):
-    job = claimed_job(broker, client="a b")
-    before = entry_of(redis, broker, job)
-
-    note(broker, job.id, "12.5")
-
-    assert entry_of(redis, broker, job) == before.replace(" a b", ":12.5 a b")
-    assert readers.find(job.id).attempt == 1
-    assert readers.find(job.id).claimed_at is not None
-
-
 def test_of_jobs_of_others_nothing_is_noted(redis, broker, by_time):
     job = claimed_job(broker, client="x")
     before = snapshot(redis)

@@ -10,14 +10,11 @@ from tests.support.jobs import (
     WORKER,
     claim,
     claim_all,
-    lose_record,
     names,
     queued_job,
-    retrying_job,
     settle,
     suspect_job,
 )
-from tests.support.single_steps import promote
 from tests.support.snapshots import changes, snapshot
 
 
@@ -60,16 +57,6 @@ def test_it_gets_the_next_jobs_of_the_client(redis, broker):
     }
 
 
-def test_when_the_lane_is_empty_nothing_is_left_of_it(redis, broker):
-    index_jobs(broker, "abc")
-    claim(broker, worker=WORKER)
-
-    assert names_in(claim_more(broker)) == ["b", "c"]
-
-    left = snapshot(redis)
-    assert not left.keys() & {"lane:0:x", "lanes", "ring:0", "bands", "work_signal"}
-
-
 def test_a_limit_that_was_lowered_below_what_runs_leaves_no_room(redis, broker):
     broker.limits.change(QUEUE, {"run:client:x": "max_running=4"})
     index_jobs(broker, "abcdef")
@@ -93,15 +80,6 @@ def test_others_come_as_often_before_the_client_is_next(broker):
     assert next_names(broker, 8) == "1234e5f6"
 
 
-def test_who_is_alone_owes_nobody_anything(broker):
-    index_jobs(broker, "abcdefghi")
-    claim(broker, worker=WORKER)
-    claim_more(broker, 5)
-    index_jobs(broker, "123", client="y")
-
-    assert next_names(broker, 5) == "g1h2i"
-
-
 def test_a_job_of_another_task_ends_it(broker):
     index_jobs(broker, "ab")
     queued_job(broker, "other", client="x", body='{"task":"shop.index2"}')
@@ -111,16 +89,6 @@ def test_a_job_of_another_task_ends_it(broker):
     assert names_in(claim_more(broker)) == ["b"]
     assert names_in(claim_more(broker)) == []
     assert names(claim_all(broker)) == ["other", "c"]
-
-
-def test_other_bands_and_clients_stay_as_they_are(broker):
-    index_jobs(broker, "ab")
-    index_jobs(broker, "c", priority=5)
-    index_jobs(broker, "y", client="y")
-    claim(broker, 2, worker=WORKER)
-
-    assert names_in(claim_more(broker)) == ["b"]
-    assert names(claim_all(broker)) == ["y"]
 
 
 def test_cancelled_jobs_are_skipped(broker, access):
@@ -142,18 +110,6 @@ def test_a_suspect_ends_it(broker):
     assert names(claim_all(broker, 1)) == ["a", "b"]
 
 
-def test_it_tells_earlier_failures_and_notes_no_more_since_when_they_wait(redis, broker):
-    first, second = (retrying_job(broker, name, client="x", body=BODY, wait_ms=0) for name in "ab")
-    promote(broker, QUEUE)
-    assert names(claim(broker, worker=WORKER)) == ["a"]
-
-    (claimed,) = claim_more(broker).claimed
-
-    assert (names(claimed.ids), claimed.counts) == (["b"], {0: (1, 0)})
-    assert first.id != second.id
-    assert "waiting_since" not in snapshot(redis)
-
-
 def test_many_jobs_keep_the_processing_list_small(redis, broker):
     index_jobs(broker, [str(number) for number in range(120)])
     claim(broker, worker=WORKER)
@@ -164,16 +120,6 @@ def test_many_jobs_keep_the_processing_list_small(redis, broker):
 
 
 # What stops it
-
-
-def test_a_worker_that_is_not_known_gets_nothing(redis, broker):
-    index_jobs(broker, "ab")
-    before = snapshot(redis)
-
-    result = claim_more(broker, worker="w9")
-
-    assert (result.found, result.statuses) == (0, {"unknown"})
-    assert snapshot(redis) == before
 
 
 @pytest.mark.parametrize("what", ["queue", "task", "client"])
@@ -224,19 +170,6 @@ def test_a_client_of_great_weight_is_back_sooner(broker, rtq):
     assert next_names(broker, 4).index("l") <= 2
 
 
-def test_clients_that_are_blocked_are_not_waited_for(broker, rtq):
-    rtq.clients["z"].limit(QUEUE, max_running=1)
-    index_jobs(broker, "67", client="z")
-    assert names(claim(broker, 2, worker="w3")) == ["6"]
-    index_jobs(broker, "abcdef")
-    index_jobs(broker, "12345", client="y")
-    assert names(claim(broker, worker=WORKER)) == ["a"]
-
-    assert names_in(claim_more(broker, 2)) == ["b", "c"]
-
-    assert next_names(broker, 4) == "123d"
-
-
 def test_a_client_without_jobs_keeps_its_turn_where_there_are_weights(broker, rtq):
     rtq.clients["x"].limit(QUEUE, weight=1)
     rtq.clients["y"].limit(QUEUE, weight=2)
@@ -253,15 +186,6 @@ def test_a_client_without_jobs_keeps_its_turn_where_there_are_weights(broker, rt
 # Sent twice, lost
 
 
-def test_sent_twice_it_gives_more(broker):
-    index_jobs(broker, "abcde")
-    claim(broker, worker=WORKER)
-
-    assert names_in(claim_more(broker, 2)) == ["b", "c"]
-    assert names_in(claim_more(broker, 2)) == ["d", "e"]
-    assert names_in(claim_more(broker, 2)) == []
-
-
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_when_the_connection_is_lost_the_jobs_are_found(redis, broker, moment):
     index_jobs(broker, "abc")
@@ -273,12 +197,3 @@ def test_when_the_connection_is_lost_the_jobs_are_found(redis, broker, moment):
 
     held = names(broker.running(WORKER, [QUEUE])[QUEUE])
     assert sorted(held) == (["a"] if moment == "before" else ["a", "b", "c"])
-
-
-def test_an_id_without_a_record_ends_it(broker):
-    jobs = index_jobs(broker, "abc")
-    claim(broker, worker=WORKER)
-    lose_record(broker, jobs[1])
-
-    assert names_in(claim_more(broker)) == []
-    assert names(claim_all(broker)) == ["c"]
