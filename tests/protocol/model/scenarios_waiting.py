@@ -75,7 +75,9 @@ def all_or_none(parallel: ParallelRun) -> None:
     x = [new_job(parallel, name, client="x") for name in "abc"]
     parallel.enqueue("mail", [new_job(parallel, "d", client="y"), *x], together=True)
     parallel.enqueue("mail", x[:2], together=True)
-    parallel.enqueue("mail", [*x[:2], new_job(parallel, "e", client="y")], together=True)
+    parallel.enqueue("mail", [*x[:2], e := new_job(parallel, "e", client="y")], together=True)
+    parallel.change_limits("mail", {"queue": "max_waiting=4"})
+    parallel.enqueue("mail", [e, new_job(parallel, "f", client="y")])
 
 
 def unique_jobs_of_a_full_queue(parallel: ParallelRun) -> None:

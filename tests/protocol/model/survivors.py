@@ -40,6 +40,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/steps forget_steps: [entry -> true]",
         "lib/promote due_by_turns: [moments[known[i]] = known[i + 1] -> nothing]",
         "lib/promote due_by_turns: [not moments[id] -> true]",
+        "lib/rates use_rates: [not next(rates) -> false]",
         "lib/settle finish_held: [q.has_limits ~= false -> true]",
         "lib/settle leave: [q.runner ~= false -> true]",
         "lib/turns first_clients: [not q.has_limits -> false]",
@@ -47,9 +48,12 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/used_times charge_of: [used.running == 0 -> false]",
         "lib/virtual_turns place_clients: [q.has_times -> true]",
         'renew find_asked: [redis.call("EXISTS", q.cancel_requests) == 0 -> false]',
+        "queries/queue_overview : [queued > 0 and -> nothing]oldest_startable(q, now)",
         "renew renew_leases: [ends ~= renewed_until -> true]",
         "renew renew_leases: [renewed_until = ends -> nothing]",
         "renew : [place == 1 -> true]",
+        'set_limits : [stamp == "" or #entries > 2 -> true]',
+        "set_limits : #entries[ > -> >= ]2",
     ),
     "Two clients have not the same name.": (
         "lib/virtual_turns is_before: (string.byte(one, i) or -1)[ < -> <= ](string.byte(two, i) or -1)",
@@ -63,7 +67,12 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/steps place_event: wait.due[ <= -> < ]now",
     ),
     "No job has waited since 1970.": ("run_now : tonumber(due)[ >= -> > ]tonumber(lowest_held())",),
+    "Clients are marked as newcomers before any has a weight, and their order stays.": (
+        "lib/limit_sources set_limit: [after == 1 -> true]",
+    ),
+    "The time is read again, and is the same but by chance.": ("reclaim : [q.now = now -> nothing]",),
     "Only a torn log leaves it like that: see test_torn_log.py.": (
+        "lib/blocking unblock: [not bands -> false]",
         "lib/used_times count_ends: [client -> true]",
         "promote pick: [record -> true]",
     ),

@@ -433,6 +433,19 @@ def test_a_worker_of_a_former_version_notes_results(redis, broker):
     assert "ended_members" not in snapshot(redis)
 
 
+def test_who_was_gone_and_is_back_has_one_end(redis, broker):
+    """Its Redis has lost its last writes, which that of the workflow knows of."""
+    begun_flow(broker, {"size": 2})
+    first, _ = claim_members(broker)
+    redis.hset(broker.keys.of(QUEUE).ended_members, first.id, "gone")
+    advance(broker, first)
+    assert ends_of(broker) == ["0 0 1"]
+
+    end(broker, "ack", first)
+
+    assert ends_of(broker) == ["1 0 0"]
+
+
 def test_an_empty_step_leaves_nothing_to_start(redis, broker):
     begun_flow(broker, {"next": "1"}, {"size": 0, "after": "0"})
 
@@ -449,6 +462,7 @@ def test_notes_that_belong_to_nobody_are_dropped(redis, broker):
     notes = [with_shard(new_job_id(), 1), member_id("c" * 12, 1, 0, keeps=False), f"{member.id[:-6]}000001"]
     redis.hset(broker.keys.of(QUEUE).ended_members, mapping=dict.fromkeys(notes, "gone"))
 
+    assert advance(broker, flow_id="d" * 12) == ("missing", [])
     assert workflow_store(broker).sweep([QUEUE]) is False
 
     assert "ended_members" not in snapshot(redis)

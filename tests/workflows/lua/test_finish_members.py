@@ -44,18 +44,21 @@ def test_who_is_settled_is_known_to_the_workflow(redis, broker):
 @pytest.mark.parametrize("lost", ["all", "the end"])
 def test_whose_added_steps_are_not_whole_is_stale(redis, broker, lost):
     """Redis has lost its last writes. The job stays with the worker, which gives it back; then it adds them again."""
+    broker.limits.change(QUEUE, {"run:queue": "max_running=9"})
     begun_flow(broker, *CHAIN, flow_id=OTHER)
-    claim_members(broker)
+    other, _ = claim_members(broker)
     begun_flow(broker, *CHAIN)
     first, second = claim_members(broker)
     hash = broker.keys.of(QUEUE).workflow + FLOW.encode()
+    redis.hset(broker.keys.of(QUEUE).workflow + OTHER.encode(), "added:0", "3 2 1 whole")
     if lost == "the end":
         redis.hset(hash, "added:0", "3 2 1 digest")
 
-    assert sorted(settle(broker, "ack", first, second, keep_ms=-1 - 60_000)) == [first.id, second.id]
+    assert sorted(settle(broker, "ack", first, other, second, keep_ms=-1 - 60_000)) == [first.id, second.id]
     assert settle(broker, "ack", second) == []
     assert ends_of(broker) == "1 0 0"
     assert redis.hexists(broker.keys.of(QUEUE).running(WORKER), first.id)
+    assert redis.hget(broker.keys.of(QUEUE).running_counts, "queue") == b"2"
 
     redis.hset(hash, "added:0", "3 2 1 whole")
     assert settle(broker, "ack", first, keep_ms=-1 - 60_000) == []

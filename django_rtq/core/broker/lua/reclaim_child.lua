@@ -20,7 +20,6 @@ local q, worker, limit, guilty = named(), ARGV[1], tonumber(ARGV[2]), {}
 for i = 3, #ARGV do guilty[ARGV[i]] = true end
 local now, answer = now_ms(q.clock), { 0 }
 local deadline = guilty.lapsed and tonumber(redis.call("ZSCORE", q.workers, worker) or 0)
-if deadline == 0 then return { 0 } end -- nobody of that name
 if deadline and deadline > now then return { -1 } end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
