@@ -4,6 +4,7 @@ import os
 import re
 import threading
 import uuid
+from contextlib import nullcontext
 from functools import cache
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.one_job import JobAccess
+from django_rtq.core.broker.redis.commands import command_hooks
 from django_rtq.core.broker.worker_broker import for_workers
 from hatch_build import compile_catalogs
 from testproject.mariadb_server import MariaDBUnavailable, PrivateMariaDB
@@ -175,6 +177,15 @@ def broker(rtq_settings):
     broker = for_workers(get_broker())
     yield broker
     broker.close()
+
+
+@pytest.fixture
+def round_trips():
+    """The names of the commands of each round trip of this process."""
+    trips = []
+    command_hooks.append(note := lambda names: trips.append(list(names)) or nullcontext())
+    yield trips
+    command_hooks.remove(note)
 
 
 @pytest.fixture

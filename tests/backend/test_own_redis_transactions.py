@@ -1,7 +1,5 @@
 """Jobs of one transaction that go to two Redis servers."""
 
-from contextlib import contextmanager
-
 import pytest
 from django.conf import settings
 from django.db import transaction
@@ -11,7 +9,6 @@ from django.utils import timezone
 from django_rtq import BrokerUnavailable, QueueFull, rtq
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.databases.relay import relay
 from django_rtq.models import OutboxJob
@@ -46,22 +43,13 @@ def enqueue(*where):
         ]
 
 
-def test_they_are_sent_in_one_round_trip_to_each(transactional_db, other):
+def test_they_are_sent_in_one_round_trip_to_each(transactional_db, other, round_trips):
     enqueue("default", "reports")
-    trips = []
+    round_trips.clear()
 
-    @contextmanager
-    def note(names):
-        trips.append(list(names))
-        yield
+    results = enqueue("reports", "default", "reports", "default")
 
-    command_hooks.append(note)
-    try:
-        results = enqueue("reports", "default", "reports", "default")
-    finally:
-        command_hooks.remove(note)
-
-    assert len(trips) == 2
+    assert len(round_trips) == 2
     assert names("")[1:] == ["default 1", "default 3"]
     assert names("reports")[1:] == ["reports 0", "reports 2"]
     for result in results:

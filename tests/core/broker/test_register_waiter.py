@@ -3,13 +3,11 @@
 import math
 import threading
 import time
-from contextlib import nullcontext
 
 import pytest
 
 from django_rtq.core.broker import wait as module
 from django_rtq.core.broker.one_job import JobAccess
-from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.core.broker.wait import wait_for_end as wait_and_ask
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import read_config
@@ -188,21 +186,18 @@ def test_a_question_without_a_wait_changes_nothing(redis, broker, state):
     assert snapshot(redis) == before
 
 
-def test_a_wait_is_one_round_trip(broker, wait):
+def test_a_wait_is_one_round_trip(broker, wait, round_trips):
     over, job = finished_job(broker), queued_job(broker)
     wait_for_end(broker, QUEUE, over.id, 5)
-    seen = []
-    command_hooks.append(lambda names: seen.append(names) or nullcontext())
-    try:
-        (thread,) = wait(job)
-        run_to("ack")(broker, job)
-        thread.join(PATIENCE)
-        assert wait_for_end(broker, QUEUE, over.id, 5) is True
-    finally:
-        command_hooks.pop()
+    round_trips.clear()
+
+    (thread,) = wait(job)
+    run_to("ack")(broker, job)
+    thread.join(PATIENCE)
+    assert wait_for_end(broker, QUEUE, over.id, 5) is True
 
     packet = ["EVALSHA register_waiter", "BLMOVE", "PING"]
-    assert [names for names in seen if names[-1] == "PING"] == [packet, packet]
+    assert [names for names in round_trips if names[-1] == "PING"] == [packet, packet]
 
 
 def test_as_many_connections_as_wait_at_once(redis, broker, wait):

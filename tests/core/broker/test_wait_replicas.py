@@ -2,7 +2,6 @@
 
 import asyncio
 import pickle
-from contextlib import contextmanager
 
 import pytest
 import redis as redis_py
@@ -16,7 +15,6 @@ from django_rtq.core.broker import enqueue_calls, replicas
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.client import mended
 from django_rtq.core.broker.redis.commands import with_dependent
-from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.broker.worker_broker import for_workers
@@ -84,40 +82,25 @@ def alone(broker, with_settings, servers):
     servers[1].resume()
 
 
-@pytest.fixture
-def sent():
-    """The names of all commands that are sent."""
-    names = []
-
-    @contextmanager
-    def note(commands):
-        names.append(list(commands))
-        yield
-
-    command_hooks.append(note)
-    yield names
-    command_hooks.remove(note)
-
-
 def stored(broker, queue=QUEUE):
     """The ids of all jobs of a queue."""
     return {job_id.decode() for job_id in broker.redis.execute_one(("HKEYS", broker.keys.of(queue).jobs))}
 
 
-def test_delay_returns_when_the_replica_has_the_job(broker, replica, sent):
+def test_delay_returns_when_the_replica_has_the_job(broker, replica, round_trips):
     for number in range(20):
         job = tasks.note.delay(str(number))
         assert replica.hexists(broker.keys.of(QUEUE).jobs, job.id)
 
-    assert sent[-1] == ["EVALSHA enqueue_many", "WAIT"]
+    assert round_trips[-1] == ["EVALSHA enqueue_many", "WAIT"]
 
 
-def test_without_the_setting_nothing_waits(with_settings, sent):
+def test_without_the_setting_nothing_waits(with_settings, round_trips):
     with_settings(WAIT_REPLICAS=0)
     tasks.note.delay("x")
     tasks.note.delay_many([(("y",), {})] * 3)
 
-    assert not [names for names in sent if "WAIT" in names]
+    assert not [names for names in round_trips if "WAIT" in names]
 
 
 def test_while_the_replica_hangs_delay_stores_the_job_and_says_so(alone):
@@ -131,7 +114,7 @@ def test_while_the_replica_hangs_delay_stores_the_job_and_says_so(alone):
 
 
 @pytest.mark.parametrize("unique", [False, True])
-def test_delay_many_sends_all_jobs_and_has_the_handles_of_all(alone, unique, monkeypatch, sent):
+def test_delay_many_sends_all_jobs_and_has_the_handles_of_all(alone, unique, monkeypatch, round_trips):
     monkeypatch.setattr(enqueue_calls, "CALLS_IN_FLIGHT", 1)
     task, most = (unique_tasks.keep_up, 100) if unique else (tasks.note, 500)
     calls = [((f"job-{n}", *([1] if unique else [])), {}) for n in range(2 * most + 1)]
@@ -140,7 +123,7 @@ def test_delay_many_sends_all_jobs_and_has_the_handles_of_all(alone, unique, mon
 
     assert len({handle.id for handle in caught.value.handles}) == len(calls)
     assert {handle.id for handle in caught.value.handles} < stored(alone)
-    assert [names[-1] for names in sent[-4:-1]] == ["WAIT"] * 3
+    assert [names[-1] for names in round_trips[-4:-1]] == ["WAIT"] * 3
 
 
 def test_coroutines_get_it_each_for_its_own_job(alone):
@@ -210,13 +193,13 @@ def claim_first(broker):
     return broker.claim(WORKER, [QUEUE], 1).claimed[0].ids[0]
 
 
-def test_outcomes_wait_for_replicas_and_claims_do_not(broker, replica, sent):
+def test_outcomes_wait_for_replicas_and_claims_do_not(broker, replica, round_trips):
     first = claim_first(broker)
-    assert sent[-1] == ["EVALSHA claim"]
+    assert round_trips[-1] == ["EVALSHA claim"]
 
     settle(broker, first)
 
-    assert sent[-1] == ["EVALSHA claim", "WAIT"]
+    assert round_trips[-1] == ["EVALSHA claim", "WAIT"]
     assert not replica.hexists(broker.keys.of(QUEUE).jobs, first)
 
 

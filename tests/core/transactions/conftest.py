@@ -1,6 +1,4 @@
-"""Databases with transactions that really commit, and a log of round trips."""
-
-from contextlib import contextmanager
+"""Databases with transactions that really commit."""
 
 import pytest
 from django.conf import settings
@@ -8,7 +6,6 @@ from django.db import connections
 from django.test import override_settings
 
 from django_rtq.core.broker.brokers import close_brokers
-from django_rtq.core.broker.redis import hooks
 from django_rtq.core.conf.config import get_config
 from tests.support.apps import readers_of
 
@@ -22,21 +19,6 @@ def other(transactional_db, tmp_path):
     yield "other"
     connections["other"].close()
     del connections["other"], connections.databases["other"]
-
-
-@pytest.fixture
-def round_trips(broker):
-    """The names of the commands of each round trip, from the first job on."""
-    trips = []
-
-    @contextmanager
-    def note(names):
-        trips.append(list(names))
-        yield
-
-    hooks.command_hooks.append(note)
-    yield trips
-    hooks.command_hooks.remove(note)
 
 
 @pytest.fixture

@@ -1,33 +1,16 @@
 """Commands of coroutines: sent together, one reply each, whatever becomes of the connection or the caller."""
 
 import asyncio
-from contextlib import contextmanager
 
 import pytest
 
 from django_rtq.core.broker.redis import async_client
-from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
 from tests.support.jobs import QUEUE
 from tests.support.waiting import wait_until
 
 COUNT = ("INCR", "rtq:counter")
-
-
-@pytest.fixture
-def round_trips():
-    """The names of the commands of each round trip."""
-    seen = []
-
-    @contextmanager
-    def hook(names):
-        seen.append(names)
-        yield
-
-    command_hooks.append(hook)
-    yield seen
-    command_hooks.remove(hook)
 
 
 def counted(redis):
