@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 LARGE_CHARACTERS = 4000  # bodies that Lua does not join with their headers
+JOBS_OF_LIMITED = 1000  # of a queue with max_waiting; then the plain script is asked whether it still has that
 MAX_WAIT_SECONDS = 30.0  # of one blocking command of a caller that waits; then it asks again: the token may be lost
 
 
@@ -66,8 +67,8 @@ class Broker:
         self.config = config
         self.redis = RedisClient(self.connection_settings.command_pool(role=role))
         self.keys = Keys(config.prefix, in_cluster=self.connection_settings.is_in_cluster)
-        self._registered_queues: set[str] = set()
-        self._plain_queues: set[str] = set()  # those of them that were not seen to have max_waiting
+        #: Registered ones, with how many jobs enqueue_many takes, for max_waiting, before the plain script is tried.
+        self._registered_queues: dict[str, int] = {}
         self._replicas: Replicas | None = None
         if config.wait_replicas:
             from django_rtq.core.broker.replicas import Replicas
@@ -131,10 +132,11 @@ class Broker:
         get new ids in the list, right before they are sent. `all_or_none`: store no job if one does not fit; at most
         AT_ONCE, of unique ones MAINTAIN_AT_ONCE. Raises BrokerUnavailable, BrokerFull.
         """
-        if len(jobs) == 1 and queue in self._plain_queues and not (jobs[0].due or jobs[0].digest):
+        if self._is_plain(queue, jobs):  # a step would cost delay() 5 % more
             answer: bytes = self.redis.execute_one(_enqueue_command(self.keys.of(queue), jobs[0]), resend=True)
             if answer != b"limited":
                 return [answer.decode()]
+            self._registered_queues[queue] = JOBS_OF_LIMITED
         return self.redis.run(self._enqueue(queue, jobs, all_or_none))
 
     async def aenqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
@@ -146,19 +148,26 @@ class Broker:
         return self.redis.run(self._enqueue_calls(calls))
 
     def _enqueue_calls(self, calls: Sequence[EnqueueCall]) -> Steps[list[list[str] | BrokerError]]:
-        if names := list({call.queue for call in calls} - self._registered_queues):
+        if names := list({call.queue for call in calls} - self._registered_queues.keys()):
             yield from self._register_queues(names)
         return (yield from enqueue_calls(self.keys, calls, self._replicas))
 
     def _enqueue(self, queue: str, jobs: list[NewJob], all_or_none: bool) -> Steps[list[str]]:
         if queue not in self._registered_queues:
             yield from self._register_queues([queue])
-        if len(jobs) == 1 and queue in self._plain_queues and not (jobs[0].due or jobs[0].digest):
+        if self._is_plain(queue, jobs):
             (answer,) = checked((yield [_enqueue_command(self.keys.of(queue), jobs[0])]))
             if answer != b"limited":
                 return [answer.decode()]
-            self._plain_queues.discard(queue)
+            self._registered_queues[queue] = JOBS_OF_LIMITED
+        self._registered_queues[queue] = max(0, self._registered_queues[queue] - len(jobs))
         return (yield from enqueue_many(self.keys.of(queue), jobs, all_or_none, self._replicas))
+
+    def _is_plain(self, queue: str, jobs: Sequence[NewJob]) -> bool:
+        """Whether the plain script, which knows no max_waiting, may take them."""
+        if len(jobs) != 1 or jobs[0].due or jobs[0].digest or self._replicas:
+            return False
+        return self._registered_queues.get(queue) == 0
 
     def register_queues(self, queues: Iterable[str]) -> None:
         """Begin to use queues: add them to the list that the admin shows, and store the limits of the settings.
@@ -173,16 +182,15 @@ class Broker:
             self.keys.of(name)  # raises InvalidTask: a name that is in the list stays there
         limits = [self.limits.settings_command(name) for name in names if self.config.queue(name).has_limits]
         added: Command = ("SADD", self.keys.queues, *names)
-        hello, _, stored_format, *replies = yield [("HELLO",), *format_commands(self.keys), added, *limits]
+        limited = [("EXISTS", self.keys.of(name).waiting_limits) for name in names]
+        hello, _, stored_format, *replies = yield [("HELLO",), *format_commands(self.keys), added, *limits, *limited]
         check_server_mode(hello, self.redis.in_settings, in_cluster=self.keys.in_cluster)
         if is_too_old_for(hello):
             (info,) = yield [("INFO", "server")]
             check_server_version(version_in(info), self.redis.in_settings)
         check_format(stored_format, self.keys)
-        checked(replies)
-        self._registered_queues.update(names)
-        if self._replicas is None:
-            self._plain_queues.update(names)
+        for name, is_limited in zip(names, checked(replies)[-len(names) :], strict=True):
+            self._registered_queues[name] = JOBS_OF_LIMITED if is_limited else 0
 
     def errors(self, queue: str, job_id: bytes) -> bytes:
         """The last failures of a job, one JSON per line."""

@@ -1,9 +1,11 @@
 """max_waiting: queues and clients that take in no more jobs than may wait."""
 
+import asyncio
 import time
 
 import pytest
 
+from django_rtq.core.broker import broker as broker_module
 from django_rtq.core.broker.messages import EnqueueCall
 from django_rtq.core.broker.scripts import SCRIPTS
 from tests.core.broker.test_fire_schedule import SLOT_MS, fire
@@ -40,6 +42,26 @@ def test_the_script_of_one_job_leaves_it_to_the_other(broker, redis, rtq):
     assert snapshot(redis) == before
     assert enqueue(broker, new_job()) == ["ok"]
     assert enqueue(broker, new_job()) == [FULL]
+
+
+@pytest.mark.parametrize("method", ["enqueue", "aenqueue"])
+def test_one_job_is_sent_once_to_the_script_that_can_take_it(broker, rtq, round_trips, monkeypatch, method):
+    monkeypatch.setattr(broker_module, "JOBS_OF_LIMITED", 2)
+    queue = rtq.queues[QUEUE]
+
+    def scripts_for_one():
+        round_trips.clear()
+        answer = getattr(broker, method)(QUEUE, [new_job()])
+        assert (asyncio.run(answer) if method == "aenqueue" else answer) == ["ok"]
+        return [names[-1] for names in round_trips if names != ["SCRIPT LOAD"]]
+
+    plain, many = "EVALSHA enqueue", "EVALSHA enqueue_many"
+    queue.limit(max_waiting=9)
+    assert [scripts_for_one() for _ in range(3)] == [["EXISTS", many], [many], [plain, many]]
+    queue.limit(max_waiting="settings")
+    assert [scripts_for_one() for _ in range(3)] == [[many], [plain], [plain]]
+    queue.limit(max_waiting=9)
+    assert [scripts_for_one() for _ in range(3)] == [[plain, many], [many], [plain, many]]
 
 
 def test_a_higher_limit_makes_room(broker, rtq):
