@@ -4,8 +4,12 @@ from django_rtq import rtq
 from django_rtq.console.log_lines import write_line
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.conftest import body
+from tests.console.browser.test_flows import worker  # noqa: F401
 from tests.console.browser.test_pages import violations
-from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job
+from tests.protocol.model.step_calls import waiting
+from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, settle
+from tests.support.waiting import wait_until
+from tests.support.workflows import begun_flow, claim_members, end
 
 OVERVIEW = "/admin/django_rtq/queue/"
 
@@ -73,3 +77,68 @@ def test_what_did_this_job_log_before_it_died(broker, page):
     assert page.locator(".rtq-log li").last.is_visible()
     assert page.locator(".rtq-log").evaluate("box => box.scrollHeight > box.clientHeight && box.scrollTop === 0")
     assert violations(page) == []
+
+
+def test_three_of_a_workflow_are_dead_why_and_again(broker, page):
+    begun_flow(broker, {"size": 5, "next": "1"}, {"after": "0"})
+    members = claim_members(broker)
+    end(broker, "ack", *members[:2])
+    end(broker, "bury", *members[2:], error='{"at":1,"attempt":1,"error_class":"shop.NoPaper","error":"no paper"}')
+    page.goto(OVERVIEW)
+
+    follow(page.get_by_role("link", name="Workflows").first)
+    follow(page.get_by_role("link", name="flow", exact=True))
+    shows(page.locator(".rtq"), "no paper")
+    follow(page.get_by_role("link", name="Requeue dead jobs …"))  # the third click, and one to confirm
+    follow(page.get_by_role("button", name="Requeue", exact=True))
+
+    shows(page.locator(".messagelist"), "3 dead letters were requeued.")
+
+
+def test_order_5501_waits_for_its_event(broker, page):
+    (job,) = waiting(broker)
+    page.goto(OVERVIEW)
+
+    page.get_by_role("searchbox", name="Search jobs").fill(job.id)
+    follow(page.get_by_role("button", name="Find").first)
+    shows(page.locator(".rtq-why"), "It waits for event approved")
+    follow(page.get_by_role("link", name="Send an event …").first)
+    page.get_by_label("Value").fill('{"by": "ada"}')
+    follow(page.get_by_role("button", name="Send"))  # the third click
+
+    shows(page.locator(".messagelist"), "has got the event")
+    assert page.locator(".rtq-state").first.inner_text() == "queued"
+
+
+def test_one_bad_document_of_a_call(broker, page):
+    jobs = [claimed_job(broker, name, body=body(name)) for name in ("bad", "good", "fine")]
+    error = '{"at":1800000000000,"attempt":1,"error_class":"ValueError","error":"no page 3","together":3}'
+    settle(broker, "bury", *jobs, error=error)
+    page.goto(f"/admin/django_rtq/job/{jobs[0].id}/")
+
+    follow(page.get_by_role("link", name="call of 3"))
+
+    shows(page.locator(".rtq-cards"), "good")
+    assert page.locator(".rtq-cards tbody tr").count() == 3
+
+
+def test_what_needs_the_memory_of_redis(broker, page):
+    queued_job(broker, body=body("x" * 50_000))
+    page.goto(OVERVIEW)
+
+    follow(page.locator(".rtq-line-of a[href*=memory]"))
+
+    shows(page.locator(".rtq tbody tr").first, QUEUE)
+
+
+def test_a_host_is_drained(broker, readers, page, worker):  # noqa: F811
+    worker()
+    wait_until(readers.workers)
+    page.goto(OVERVIEW)
+
+    follow(page.locator(".rtq-navigation").get_by_role("link", name="Workers"))
+    follow(page.get_by_role("button", name="Quiet").first)
+
+    wait_until(lambda: readers.workers()[0].is_quiet)
+    page.reload()
+    shows(page.get_by_role("button", name="Wake").first, "Wake")
