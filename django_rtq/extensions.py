@@ -56,6 +56,7 @@ EXTENSIONS: list[Extension] = [
         job_logs="django_rtq.console.job_logs.collect_logs",
         requeue="django_rtq.console.reading.actions.requeue",
         run_metrics="django_rtq.console.run_metrics.CountedRuns",
+        server_problems="django_rtq.console.server_info.problems_of",
         waiting_reason="django_rtq.console.reading.jobs.waiting_reason.find_waiting",
     ),
 ]

@@ -124,7 +124,7 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
 
 def _check_server_of(place: str) -> list[CheckMessage]:
     from django_rtq.core.broker.brokers import get_broker
-    from django_rtq.core.broker.server_info import ask_server, problems_of
+    from django_rtq.core.broker.server_info import ask_server
 
     shard = shard_of(place)
     whose = f"Shard {shard}: " if shard is not None else f"TASKS[{place!r}]: " if place else ""
@@ -137,7 +137,7 @@ def _check_server_of(place: str) -> list[CheckMessage]:
         return []
     except BrokerError as error:
         return [Error(f"{whose}{error}", id="rtq.E004")]
-    return [Warning(f"{whose}{problem}", id="rtq.W002") for _, problem in problems_of(server)]
+    return [Warning(f"{whose}{problem}", id="rtq.W002") for problem in server.problems()]
 
 
 def check_databases(**kwargs: Any) -> list[CheckMessage]:

@@ -52,6 +52,7 @@ class Extension:
     schedules: str = ""  # () -> list[ScheduledTask]: that the app declares itself
     send_event: str = ""  # (Broker, id, queue, event, value, token) -> Steps[str]: gives a job an event
     sentinels: str = ""  # (ConnectionSettings, SentinelConnectionPool) -> ConnectionSettings
+    server_problems: str = ""  # (the reply to INFO) -> Iterator[str]: what endangers jobs in this Redis, in words
     servers: str = ""  # (RTQ["REDIS"], RTQ["DB"], RTQ["PREFIX"]) -> ConnectionSettings: of a master that moves
     #: Adds commands behind the calls that settle jobs: (Broker, settlements by queue, calls, commands) -> None, or what
     #: takes all replies, and returns what follows: () -> whether jobs were enqueued.

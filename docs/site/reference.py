@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 from django.core.management import BaseCommand, get_commands, load_command_class
 
 from django_rtq.console.reading.overview import Overview
+from django_rtq.console.server_info import ServerDetails
 from django_rtq.core.broker.keys import QUEUE_KEYS
-from django_rtq.core.broker.server_info import ServerDetails
 
 
 def commands() -> str:

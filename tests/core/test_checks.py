@@ -7,6 +7,7 @@ from django.test import override_settings
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.checks import check_commits, check_databases, check_server, check_settings
+from tests.support.apps import needs
 from tests.support.redis_server import UNREACHABLE
 
 
@@ -87,6 +88,7 @@ def found_on_server(url, **options):
         return found
 
 
+@needs("console")
 def test_the_server_is_asked_for_a_deploy(redis, redis_server):
     ((level, name, text),) = found_on_server(redis_server.url)
 
@@ -101,6 +103,7 @@ def test_a_server_that_refuses_us_is_an_error(redis, redis_server):
     assert text.endswith(f"DB index is out of range (127.0.0.1:{redis_server.port})")
 
 
+@needs("console")
 def test_the_server_is_asked_although_the_settings_have_a_warning(redis, redis_server):
     assert [name for _, name, _ in found_on_server(redis_server.url, LEASE_SECONDS=3)] == ["rtq.W002"]
 

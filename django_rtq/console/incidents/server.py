@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from django_rtq.console.incidents.incident import DETECTORS, SHARD, SYSTEM, Action, Incident, Seen
-from django_rtq.core.broker.server_info import PROBLEMS, problem_values
+from django_rtq.console.server_info import PROBLEMS, problem_values
 from django_rtq.core.jobs.job import moment
 
 OUTBOX_SECONDS = 60.0  # jobs that are in the outbox for less are not reported

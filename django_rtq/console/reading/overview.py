@@ -46,12 +46,12 @@ from django_rtq.console.reading.metrics.time_series import (
     read_period,
 )
 from django_rtq.console.reading.queues import read_queue_details
+from django_rtq.console.server_info import ServerDetails, read_server
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QueueKeys, read_queue_names
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
-from django_rtq.core.broker.server_info import ServerDetails, read_server
 from django_rtq.core.broker.stored_format import check_format, read_format
 from django_rtq.core.jobs.details import JobDetails, Progress
 from django_rtq.core.jobs.job import clock_moment, moment

@@ -26,11 +26,12 @@ from django_rtq.console.reading.queues import QueueReader, read_queue_details
 from django_rtq.console.reading.shared_overview import SharedOverview
 from django_rtq.console.reading.sweep import Sweeper
 from django_rtq.console.reading.task_details import TaskReader
+from django_rtq.console.server_info import ServerDetails, read_server
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.core.broker.one_job import find
 from django_rtq.core.broker.scripts import SCRIPTS
-from django_rtq.core.broker.server_info import ServerDetails, ask_server
+from django_rtq.core.broker.server_info import ask_server
 from django_rtq.core.jobs.details import JobDetails, read_found
 from django_rtq.limits.limits import LimitReader
 
@@ -143,7 +144,7 @@ class Readers:
 
     def server(self) -> ServerDetails:
         """The state of the Redis server. Raises BrokerRefused, and ConfigurationError for a Redis Cluster."""
-        return ask_server(self._redis, self._keys)
+        return read_server(*ask_server(self._redis, self._keys))
 
 
 def readers_of(backend: str = "") -> Readers:

@@ -1,143 +1,29 @@
-"""Reads INFO of the Redis server, and warns of settings and states that endanger jobs."""
+"""Asks a Redis server whether it can be used, and what endangers jobs in it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from django_rtq.core.broker.keys import Keys
 from django_rtq.core.broker.redis.client import RedisClient, clock_ms
 from django_rtq.core.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
 from django_rtq.core.broker.stored_format import check_format, read_format
+from django_rtq.core.extension import parts
 from django_rtq.exceptions import BrokerError
 
-_NEARLY_FULL, _FULL = 0.9, 0.98  # of maxmemory; a command that was refused gives its memory back
-_MANY_CONNECTIONS = 0.8  # of maxclients: a deploy starts new processes before the old ones are gone
 
+class ServerInfo(NamedTuple):
+    """What a server has replied."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerDetails:
-    """The Redis server. Where it does not tell (managed ones forbid INFO, and so may ACLs), a field is None or ""."""
-
+    info: bytes  # to INFO; b"": managed servers forbid it, and so may ACLs
     now_ms: int  # its clock
-    is_known: bool = False  # whether it answered INFO
-    name: str = ""  # redis or valkey
-    version: str = ""
-    used_memory: int | None = None  # bytes
-    max_memory: int | None = None  # bytes; 0: no limit
-    eviction_policy: str = ""
-    connections: int | None = None
-    max_connections: int | None = None  # maxclients
-    #: What endangers jobs: "evicts" (it deletes jobs when full), "volatile" (no append-only log: a restart loses jobs),
-    #: "full" (it refuses jobs), "nearly_full", "connections" (nearly as many as it accepts), "log_failed",
-    #: "snapshot_failed" (it could not write to its disk), "replica" (read only).
-    warnings: list[str] = field(default_factory=list)
-    refused: int = 0  # commands for which there was no memory, since the server started
-    data_lost_ms: int | None = None  # when workers noticed that it has lost its data; None: not in the last day
+
+    def problems(self) -> list[str]:
+        """What endangers jobs in it, in words, as far as an app knows."""
+        return [problem for problems_of in parts("server_problems") for problem in problems_of(self.info)]
 
 
-def read_server(info: bytes, now_ms: int) -> ServerDetails:
-    """The reply to INFO; b"" when there was none."""
-    lines = (line.partition(":") for line in info.decode(errors="replace").splitlines())
-    told = {name: value for name, colon, value in lines if colon}
-    if not told:
-        return ServerDetails(now_ms=now_ms)
-    return ServerDetails(
-        now_ms=now_ms,
-        is_known=True,
-        name=told.get("server_name") or "redis",
-        version=told.get("valkey_version") or told.get("redis_version", ""),
-        used_memory=_number(told, "used_memory"),
-        max_memory=_number(told, "maxmemory"),
-        eviction_policy=told.get("maxmemory_policy", ""),
-        connections=_number(told, "connected_clients"),
-        max_connections=_number(told, "maxclients"),
-        warnings=_warnings(told),
-        refused=int(told.get("errorstat_OOM", "").removeprefix("count=") or 0),
-    )
-
-
-def _warnings(told: dict[str, str]) -> list[str]:
-    refused = told.get("errorstat_OOM")  # since the server started: it was full, and is until there is room again
-    used, most = _number(told, "used_memory") or 0, _number(told, "maxmemory") or 0
-    connections, max_connections = _number(told, "connected_clients") or 0, _number(told, "maxclients") or 0
-    # With a policy for all keys it deletes some instead, and "evicts" says so.
-    may_refuse = most > 0 and not told.get("maxmemory_policy", "").startswith("allkeys")
-    is_full = may_refuse and (used >= most * _FULL or (refused and used > most * _NEARLY_FULL))
-    wrong = {
-        "evicts": told.get("maxmemory_policy", "noeviction") != "noeviction",
-        "volatile": told.get("aof_enabled") == "0",
-        "full": is_full,
-        "nearly_full": most > 0 and used > most * _NEARLY_FULL and not is_full,
-        "connections": max_connections > 0 and connections > max_connections * _MANY_CONNECTIONS,
-        "log_failed": told.get("aof_last_write_status", "ok") != "ok",
-        "snapshot_failed": told.get("rdb_last_bgsave_status", "ok") != "ok",
-        "replica": told.get("role") == "slave",
-    }
-    return [name for name, is_wrong in wrong.items() if is_wrong]
-
-
-def _number(told: dict[str, str], name: str) -> int | None:
-    value = told.get(name, "")
-    return int(value) if value.isdigit() else None
-
-
-def gettext_noop(text: str) -> str:
-    """Mark a text for makemessages. Django's own reads the settings, and this module is imported without them."""
-    return text
-
-
-#: What each of ServerDetails.warnings means, and its cure.
-PROBLEMS = {
-    "evicts": gettext_noop(
-        "Redis deletes keys, and with them jobs, when it is full (maxmemory-policy %(policy)s). Set maxmemory-policy "
-        "to noeviction."
-    ),
-    "volatile": gettext_noop(
-        "Redis does not keep an append-only file: jobs may be lost when it restarts. Set appendonly yes."
-    ),
-    "full": gettext_noop(
-        "Redis is full (%(used)s of %(most)s) and refuses new jobs. Raise its maxmemory, or let workers catch up."
-    ),
-    "nearly_full": gettext_noop("Redis is nearly full: %(used)s of %(most)s."),
-    "connections": gettext_noop(
-        "Redis has %(connections)s connections and accepts %(max_connections)s (maxclients). An rtq_worker needs 4, "
-        "and 2 for each of its processes. Raise maxclients, or start fewer processes with more --concurrency."
-    ),
-    "log_failed": gettext_noop("Redis could not write its append-only file: check its disk."),
-    "snapshot_failed": gettext_noop("Redis could not save its snapshot: check its disk."),
-    "replica": gettext_noop(
-        "This Redis server is a replica and cannot accept jobs. Configure the address of the master."
-    ),
-}
-
-
-def problems_of(server: ServerDetails, translated: Callable[[str], str] = str) -> Iterator[tuple[str, str]]:
-    """The name of each warning, and what it means in words."""
-    values = problem_values(server)
-    for name in server.warnings:
-        yield name, translated(PROBLEMS[name]) % values
-
-
-def problem_values(server: ServerDetails) -> dict[str, str]:
-    """The values that PROBLEMS speak of."""
-    # With them come templates, which no worker needs.
-    from django.template.defaultfilters import filesizeformat
-    from django.utils.formats import number_format
-
-    def grouped(count: int | None) -> str:
-        return "\N{EN DASH}" if count is None else number_format(count, force_grouping=True)
-
-    return {
-        "policy": server.eviction_policy,
-        "used": filesizeformat(server.used_memory or 0),
-        "most": filesizeformat(server.max_memory or 0),
-        "connections": grouped(server.connections),
-        "max_connections": grouped(server.max_connections),
-    }
-
-
-def ask_server(redis: RedisClient, keys: Keys) -> ServerDetails:
+def ask_server(redis: RedisClient, keys: Keys) -> ServerInfo:
     """What the server says of itself, in one round trip.
 
     Raises ConfigurationError for a server that cannot be used, such as a Redis Cluster, FormatMismatch for data of
@@ -151,4 +37,4 @@ def ask_server(redis: RedisClient, keys: Keys) -> ServerDetails:
     if isinstance(time, BrokerError):
         raise time
     check_format(stored_format, keys)
-    return read_server(b"" if isinstance(info, BrokerError) else info, clock_ms(time))
+    return ServerInfo(b"" if isinstance(info, BrokerError) else info, clock_ms(time))

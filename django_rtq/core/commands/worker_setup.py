@@ -14,7 +14,7 @@ from django.core.management.base import CommandError
 from django.db import connections
 
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.server_info import ask_server, problems_of
+from django_rtq.core.broker.server_info import ask_server
 from django_rtq.core.broker.task_backends import place_of, places, shard_of
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.commands.command import WRONG_USAGE, one_line
@@ -139,7 +139,7 @@ def check_server(broker: Broker) -> None:
         raise
     except BrokerUnavailable:
         return
-    for _, problem in problems_of(server):
+    for problem in server.problems():
         logger.warning("%s", problem)
 
 

@@ -7,7 +7,7 @@ from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerD
 from django_rtq.console.reading.metrics.task_failures import Runs, TaskFailures
 from django_rtq.console.reading.metrics.time_series import Series
 from django_rtq.console.reading.overview import UNSCHEDULED, Overview, QueueRow
-from django_rtq.core.broker.server_info import ServerDetails
+from django_rtq.console.server_info import ServerDetails
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 from django_rtq.workflows.workflow_states import WorkflowStates

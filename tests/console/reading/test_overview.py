@@ -3,8 +3,8 @@
 import pytest
 
 from django_rtq.console.reading.jobs.job_page import LISTS
+from django_rtq.console.server_info import read_server
 from django_rtq.core.broker.redis import client
-from django_rtq.core.broker.server_info import read_server
 from django_rtq.exceptions import BrokerFull
 from tests.console.lua.test_list_running import NOTE
 from tests.support import sweeps

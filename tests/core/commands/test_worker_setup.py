@@ -21,6 +21,7 @@ from django_rtq.core.commands.worker_setup import (
 )
 from django_rtq.exceptions import BrokerUnavailable
 from testproject.redis_server import PrivateRedis
+from tests.support.apps import needs
 from tests.support.forked_commands import ROOT
 
 pytestmark = pytest.mark.long
@@ -157,6 +158,7 @@ def test_what_waiting_does_not_cure_ends_a_start_with_exit_code_1(locked, comman
     assert ran.stderr.splitlines()[-1] == f"CommandError: {problem} (127.0.0.1:{locked.port})"
 
 
+@needs("console")
 def test_what_endangers_jobs_is_logged(redis, broker, caplog):
     redis.config_set("maxmemory-policy", "allkeys-lru")
     try:
