@@ -127,7 +127,7 @@ class Readers:
         walk.also = [
             SCRIPTS["queue_overview"].call(keys, ()),
             self.clients.busiest_command(queue, MOST_CLIENTS),
-            SCRIPTS["task_history"].call(keys, (0, "", "")),
+            SCRIPTS["task_history"].call(keys, (0, "", 0, 1)),
             history.command(queue, 60, 1, now_ms),
             *deploy_commands(self.broker),
         ]

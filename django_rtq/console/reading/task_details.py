@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -34,11 +34,10 @@ MAX_SEARCHED = 2000  # jobs of each list that are read, of all queues together
 LEAST_SEARCHED = 25  # the same, of each queue
 MAX_RUNNING = 500  # running jobs of a queue that are read
 MAX_KEPT = 8  # histories of tasks
+HOURS_AT_ONCE = 12  # that a script reads: two milliseconds
 _HEAD_BYTES = 400  # read of a running job's record: enough for its header and the name of its task
 
 ByHours = Mapping[int, Mapping[bytes, int]]  # hour since 1970 -> kind -> number
-Replies = list[Sequence[Any]]  # those about a task in a queue, for each queue and name
-Ask = Callable[[Sequence[bytes]], tuple[Sequence[Any], Replies]]  # with what is known; returns other replies, and these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,36 +111,32 @@ class TaskReader:
         self._hours = TaskHours(broker)
 
     def get(self, name: str, hours: int = 24) -> TaskDetails:
-        """A task, with its runs in the current hour and so many hours before it, 48 at most. Two round trips.
+        """A task, with its runs in the current hour and so many hours before it, 48 at most. Two round trips, or three.
 
         Jobs and runs under its aliases are included, as far as this process knows the aliases.
         """
         hours, queues, names = max(0, min(hours, MAX_HOURS)), self._queues.names(), names_of(name)
         most = max(LEAST_SEARCHED, min(GROUPED_AT_ONCE, MAX_SEARCHED // max(1, len(queues))))
-        places = [(queue, task) for queue in queues for task in names]
-
-        def ask(known: Sequence[bytes]) -> tuple[Sequence[Any], Replies]:
-            packet = Packet()
-            packet.add("time", ("TIME",))  # also if there is no queue
-            packet.add("deploys", *deploy_commands(self._broker))
-            for queue in queues:
-                packet.add("queues", *self._queue_commands(queue))
-            for place, mark in zip(places, known, strict=True):
-                packet.add("places", *self._commands(*place, mark, hours, most))
-            replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-            of_places = replies["places"]
-            threes: Replies = [of_places[start : start + 3] for start in range(0, len(of_places), 3)]
-            return [replies["time"][0], replies["deploys"], replies["queues"]], threes
-
-        ((seconds, _), deploys, of_queues), of_places, past = self._read((name, hours), places, ask)
-        now_ms = max((reply[0][1] for reply in of_places), default=int(seconds) * 1000)
-        by_hour, present = _add_up(past, of_places, is_past=False), now_ms // HOUR_MS
+        places, packet = [(queue, task) for queue in queues for task in names], Packet()
+        packet.add("time", ("TIME",))  # also if there is no queue
+        packet.add("deploys", *deploy_commands(self._broker))
+        for queue in queues:
+            packet.add("queues", *self._queue_commands(queue))
+        for place in places:
+            packet.add("places", *self._commands(*place, hours, most))
+        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
+        ((seconds, _),), deploys, of_queues = replies["time"], replies["deploys"], replies["queues"]
+        of_places = list(zip(*(replies["places"][start::3] for start in range(3)), strict=True))
+        histories = [history for history, *_ in of_places]
+        past = self._past((name, hours), places, [history[0] for history in histories])
+        now_ms = max((history[1] for history in histories), default=int(seconds) * 1000)
+        by_hour, present = _add_up(past, histories), now_ms // HOUR_MS
         shown = range(present - hours, present + 1)
         of_names = [of_places[at : at + len(names)] for at in range(0, len(of_places), len(names))]
         in_queues: list[TaskInQueue] = []
         groups: list[tuple[str, DeadGroup]] = []
-        for queue, *replies in zip(queues, of_queues[::2], of_queues[1::2], of_names, strict=True):
-            in_queue, groups_of_queue = _read_jobs(names, most, queue, *replies)
+        for queue, *of_queue in zip(queues, of_queues[::2], of_queues[1::2], of_names, strict=True):
+            in_queue, groups_of_queue = _read_jobs(names, most, queue, *of_queue)
             in_queues.append(in_queue)
             groups += [(queue, group) for group in groups_of_queue]
         return TaskDetails(
@@ -153,30 +148,23 @@ class TaskReader:
             total=TaskCounts.of(sum_of_counts(by_hour.get(hour, {}) for hour in shown)).metrics(),
             queues=in_queues,
             deploys=read_deploys(deploys),
-            versions=merged_versions(VersionRuns.read_all(history[2]) for history, *_ in of_places),
+            versions=merged_versions(VersionRuns.read_all(history[2]) for history in histories),
             groups=sorted(groups, key=lambda pair: pair[1].last_at, reverse=True),
         )
 
-    def _read(
-        self, key: tuple[str, int], places: Sequence[tuple[str, str]], ask: Ask
-    ) -> tuple[Sequence[Any], Replies, ByHours]:
-        """What ask() returns, and the counters of the hours that are over, which change no more and are slow to read.
-
-        Redis marks each reply, and leaves out these hours if it gets the mark back and it is still right: for an hour
-        at most. It is asked twice if only some of the marks are.
-        """
-        of_places, marks, past = self._kept.get(key, (None, (), {}))
-        unknown = [b""] * len(places)
-        known = marks if of_places == places else unknown
-        also, replies = ask(known)
-        if known is marks and _marks(replies) == marks:
-            return also, replies, past
-        if any(mark == before for mark, before in zip(_marks(replies), known, strict=True)):
-            also, replies = ask(unknown)
-        past = _add_up({}, replies, is_past=True)
+    def _past(self, key: tuple[str, int], places: Sequence[tuple[str, str]], marks: Sequence[bytes]) -> ByHours:
+        """The counters of the hours that are over, which are slow to read, and kept as long as the marks say."""
+        if key in self._kept and self._kept[key][:2] == (places, marks):
+            return self._kept[key][2]
+        calls = [
+            SCRIPTS["task_history"].call(self._keys.of(queue), (0, task, first, min(HOURS_AT_ONCE, present - first)))
+            for (queue, task), (present, keys) in zip(places, (map(int, mark.split()) for mark in marks), strict=True)
+            for first in range(present - key[1], present if keys else 0, HOURS_AT_ONCE)
+        ]
+        past = _add_up({}, self._redis.execute(calls, resend=True) if calls else [])
         others = [(other, kept) for other, kept in self._kept.items() if other != key]
-        self._kept = dict([*others, (key, (places, _marks(replies), past))][-MAX_KEPT:])
-        return also, replies, past
+        self._kept = dict([*others, (key, (places, marks, past))][-MAX_KEPT:])
+        return past
 
     def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
         """The metrics of all tasks by name, and the queues, which know what is paused: two round trips, or more."""
@@ -193,29 +181,24 @@ class TaskReader:
             SCRIPTS["list_running"].call(keys, (MAX_RUNNING, _HEAD_BYTES)),
         ]
 
-    def _commands(self, queue: str, name: str, known: bytes, hours: int, most: int) -> list[Command]:
+    def _commands(self, queue: str, name: str, hours: int, most: int) -> list[Command]:
         keys = self._keys.of(queue)
         return [
-            SCRIPTS["task_history"].call(keys, (hours, name, known)),
+            SCRIPTS["task_history"].call(keys, (hours, name, 0, 1)),
             SCRIPTS["count_task"].call(keys, (name, most)),
             self._dead_letters.task_groups_command(queue, name, most),
         ]
 
 
-def _marks(replies: Replies) -> Sequence[bytes]:
-    return [of_place[0][0] for of_place in replies]
-
-
-def _add_up(past: ByHours, replies: Replies, *, is_past: bool) -> ByHours:
-    """The counters of all queues before the present hour, or of that, added to others."""
+def _add_up(past: ByHours, histories: Iterable[Sequence[Any]]) -> ByHours:
+    """The counters of all queues by the hour, added to others."""
     by_hour = {hour: dict(numbers) for hour, numbers in past.items()}
-    for (_mark, now_ms, _versions, *lines), *_ in replies:
+    for _mark, _now_ms, _versions, *lines in histories:
         for line in lines:
             hour, *words = line.split(b" ")
-            if (int(hour) < now_ms // HOUR_MS) is is_past:
-                counts = by_hour.setdefault(int(hour), {})
-                for kind, number in zip(words[::2], map(int, words[1::2]), strict=True):
-                    counts[kind] = counts.get(kind, 0) + number
+            counts = by_hour.setdefault(int(hour), {})
+            for kind, number in zip(words[::2], map(int, words[1::2]), strict=True):
+                counts[kind] = counts.get(kind, 0) + number
     return by_hour
 
 

@@ -2,12 +2,13 @@
 -- uses: prelude limits metrics waiting
 -- keys: bands ring lanes clock lane limits limit_sources running_counts rate_times blocked scheduled_by_client paused
 --       client_runs client_time
--- ARGV[1] most        so many lanes are searched for the clients with most jobs; "0": the clients are named
+-- ARGV[1] most        so many lanes are searched for the clients with most jobs; "0": the clients are named; "-1": so they
+--                     are, and no weights are told
 -- ARGV[2] wanted      how many of these, and with most run time in each ten minutes
 -- ARGV[...] clients   their names, at most 50
 --
 -- returns {now, the weights of all clients that ran jobs in these twenty minutes, or may start one now, together, each for
---         its part of the last ten minutes, or "0" if none are named, the numbers of jobs in their lanes and then of their
+--         its part of the last ten minutes, or "0", the numbers of jobs in their lanes and then of their
 --         scheduled jobs}, and the replies to the commands of QueueClients
 -- sent twice: changes nothing
 
@@ -83,7 +84,7 @@ local function next_starts(members)
 end
 
 if most > 0 then choose() end
-local has_run = most == 0 and #clients > 0 and redis.call("EXISTS", runs, last_runs) > 0
+local has_run = most == 0 and redis.call("EXISTS", runs, last_runs) > 0
 local lanes, counts, totals = {}, {}, { ALL_TIME, ALL_RUNS, unpack(clients) }
 local limits, members, sources = { "queue", "clients", "weights" }, { "queue" }, { "run:queue", "run:clients" }
 for i, client in ipairs(clients) do

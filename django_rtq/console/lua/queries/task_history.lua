@@ -1,16 +1,18 @@
 -- task_history: counters of one task, by the hour. Reads only.
 -- uses: prelude
 -- keys: clock tasks run_versions
--- ARGV[1] hours       how many before the present one, at most 48
+-- ARGV[1] hours       how many before the present one have to do with the mark, at most 48
 -- ARGV[2] task        its name; "": all tasks, by version only
--- ARGV[3] known       the mark of an earlier reply; if nothing has changed since, the hours before are left out
+-- ARGV[3] start       the first hour since 1970 that is told; "0": the present one, and the versions
+-- ARGV[4] most        so many hours from there
 --
 -- returns {mark, now, versions, line, ...}: a line for each hour with any counters: the hour since 1970, kind, number, ...,
---         separated by spaces. The mark: the hour, and how many keys there are of the hours before. Of each version of the
---         project: its name, since when it runs (ms), and such a line without the hour
+--         separated by spaces. The mark, which is the same while nothing changes in the hours before: the present hour, and
+--         how many keys there are of those. Of each version of the project: its name, since when it runs (ms), and such a
+--         line without the hour
 -- sent twice: changes nothing
 
-local q, hours, task, known = named(), tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local q, hours, task, start, most = named(), tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now = now_ms(q.clock)
 
 local function names_of(kinds)
@@ -50,19 +52,18 @@ end
 
 local function key_of(hour) return q.tasks .. string.format("%.0f", hour) end
 
-local present = math.floor(now / HOUR_MS)
-local first, past = present - hours, {}
-for hour = first, present - 1 do past[#past + 1] = key_of(hour) end
+local present, past = math.floor(now / HOUR_MS), {}
+for hour = present - hours, present - 1 do past[#past + 1] = key_of(hour) end
 local there = #past > 0 and redis.call("EXISTS", unpack(past)) or 0
 local answer = { string.format("%.0f %.0f", present, there), now, {} }
-local seen = redis.call("ZREVRANGE", q.run_versions, 0, -1, "WITHSCORES")
+local seen = start == 0 and redis.call("ZREVRANGE", q.run_versions, 0, -1, "WITHSCORES") or {}
 for i = 1, #seen, 2 do
   local text = read_counters(q.tasks .. "v" .. seen[i])
   for _, word in ipairs(text and { seen[i], seen[i + 1], text } or {}) do table.insert(answer[3], word) end
 end
-if answer[1] == known then first = present end
 
-for hour = first, present do
+if start == 0 then start = present end
+for hour = start, start + most - 1 do
   local text = read_counters(key_of(hour))
   if text then answer[#answer + 1] = string.format("%.0f ", hour) .. text end
 end

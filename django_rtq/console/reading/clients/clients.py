@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from threading import Lock
 from typing import Any
@@ -18,7 +18,7 @@ from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
 
-STATES_AT_ONCE = 50  # clients whose states one script reads: two milliseconds
+STATES_AT_ONCE = 50  # clients whose states one script reads: a millisecond
 MAX_LANES = 400  # that are searched for the clients with most jobs
 
 FEW = 1000  # clients that are counted anew each time
@@ -38,13 +38,17 @@ class ClientReader:
     def get(self, client: str, queues: Iterable[str] | None = None) -> list[ClientInQueue]:
         """A client in these queues; in all queues, if none is named. Two round trips, or one."""
         names = self._queues.names() if queues is None else list(queues)
-        found = self._read([(name, [client]) for name in names])
+        found = self._read([(name, 0, [client]) for name in names])
         return [queue.client(client.encode()) for queue in found]
 
     def in_queue(self, queue: str, clients: Collection[str]) -> tuple[QueueState, list[ClientInQueue]]:
         """Some clients of a queue, and the queue: one round trip."""
-        found = self._read([(queue, part) for part in _parts(list(clients))])
-        return found[0].state, [each.client(name) for each in found for name in each.delayed]
+        names = list(clients)
+        parts = [names[start : start + STATES_AT_ONCE] for start in range(0, len(names), STATES_AT_ONCE)]
+        of_queue, *found = self._read([(queue, 0, []), *((queue, -1, part) for part in parts)])
+        for each in found:
+            each.all_weights = of_queue.all_weights  # takes as long as 50 clients, and is the same
+        return of_queue.state, [each.client(name) for each in found for name in each.delayed]
 
     def busiest(self, queue: str, limit: int = 50) -> list[ClientInQueue]:
         """The clients of a queue with most waiting jobs, and of the others those that ran longest. No fair shares."""
@@ -86,11 +90,12 @@ class ClientReader:
 
     # -- inside
 
-    def _read(self, wanted: Sequence[tuple[str, Sequence[str]]]) -> list[QueueClients]:
-        """Some clients of queues, in one round trip."""
-        calls = [SCRIPTS["client_states"].call(self._keys.of(queue), (0, 0, *clients)) for queue, clients in wanted]
+    def _read(self, wanted: Sequence[tuple[str, int, Sequence[str]]]) -> list[QueueClients]:
+        """Some clients of queues, with the weights of all (0) or without (-1), in one round trip."""
+        script = SCRIPTS["client_states"]
+        calls = [script.call(self._keys.of(queue), (weights, 0, *clients)) for queue, weights, clients in wanted]
         replies = self._redis.execute(calls, resend=True)
-        return [QueueClients.read_some(queue, reply) for (queue, _), reply in zip(wanted, replies, strict=True)]
+        return [QueueClients.read_some(queue, reply) for (queue, *_), reply in zip(wanted, replies, strict=True)]
 
     def _count(self, names: Sequence[str], now_ms: int) -> list[QueueClients]:
         packet = Packet()
@@ -110,9 +115,3 @@ class ClientReader:
 def most_queued(clients: Iterable[ClientInQueue], limit: int) -> list[ClientInQueue]:
     """Those with most waiting jobs, and then those that ran longest."""
     return sorted(clients, key=lambda client: (client.queued, client.busy_seconds), reverse=True)[:limit]
-
-
-def _parts(clients: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Of no clients one empty part: the queue is read, too."""
-    for start in range(0, max(1, len(clients)), STATES_AT_ONCE):
-        yield clients[start : start + STATES_AT_ONCE]
