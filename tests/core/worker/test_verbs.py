@@ -1,10 +1,13 @@
 """Each outcome of a run has a verb, which is in each place that has to know it."""
 
+import json
 import re
+from functools import partial
 from typing import get_args
 
 import pytest
 
+from django_rtq.core import signals
 from django_rtq.core.broker.keys import Keys
 from django_rtq.core.broker.redis.commands import script_of
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -22,15 +25,18 @@ from django_rtq.core.worker.outcome import (
     Suspended,
     UnknownTask,
 )
-from django_rtq.core.worker.process.outcome_recorder import OutcomeRecorder
+from django_rtq.core.worker.process.outcome_recorder import OutcomeRecorder, send_outcome
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.run_metrics import RunMetrics
+from django_rtq.core.worker.supervisor.finished_jobs import _report_of
 from tests.core.worker.claimed_runs import BODY, DONE
 from tests.core.worker.shared_states import ID, running
 from tests.support.jobs import QUEUE, WORKER
 from tests.support.mutant import FILES
+from tests.support.receivers import receiving
 
 OUTCOMES = [DONE, Retried(ValueError("x"), 60), Buried(ValueError("x")), Expired(), Cancelled(), Suspended(60, "bell")]
+SIGNALS = [getattr(signals, f"job_{past}") for past in "succeeded retried buried expired cancelled suspended".split()]
 ALL = {**dict.fromkeys(VERBS, "settle"), "release": "settle", NOTE_TIME: "note_times", ACK_MEMBER: "finish_members"}
 
 
@@ -57,15 +63,34 @@ def test_each_verb_is_kept_sent_and_removed(broker, verb):
     assert not joined
 
 
-@pytest.mark.parametrize(("verb", "outcome"), [*zip(VERBS, OUTCOMES, strict=True)])
-def test_each_outcome_is_told_redis_and_the_supervisor(broker, verb, outcome):
+def recorded(broker, outcome, room=None):
+    """A run that ended so, with its report to Redis, and what the supervisor knows of it."""
     shared, entry = running()
+    shared._full_at = shared._full_at if room is None else shared._text_at + room
     run = Run(QUEUE, ID, write_record(0, 1, 0, "", BODY).encode(), worker=WORKER, now_ms=0)
     run.open()
     run.entry, settlement = entry, Settlement()
-
     OutcomeRecorder(broker.config, shared, RunMetrics()).record(settlement, run, outcome)
+    (finished,) = shared.finished()
+    return run, settlement, finished
+
+
+@pytest.mark.parametrize(("verb", "outcome", "signal"), [*zip(VERBS, OUTCOMES, SIGNALS, strict=True)])
+def test_each_outcome_is_told_redis_the_supervisor_and_receivers(broker, verb, outcome, signal):
+    run, settlement, finished = recorded(broker, outcome)
+    sent = []
+    with receiving(lambda signal, **_: sent.append(signal), *SIGNALS):
+        send_outcome(Run, run, outcome)
+    of_lost_text = _report_of(finished._replace(text=b""), WORKER)
 
     assert (len(settlement.ack), settlement.job_ids()) == (3 if verb == "ack" else 0, {ID})
     assert [report.verb for report in settlement.reports] == ([] if verb == "ack" else [verb])
-    assert [finished.verb for finished in shared.finished()] == [verb]
+    assert (finished.verb, of_lost_text.verb, sent) == (verb, verb, [signal])
+    assert (b"The error is lost" in of_lost_text.text) == (verb in ("retry", "bury"))
+
+
+@pytest.mark.parametrize("kind", [Buried, partial(Retried, delay_seconds=60)])
+def test_of_a_long_error_the_supervisor_knows_the_beginning(broker, kind):
+    _, _, finished = recorded(broker, kind(ValueError("x" * 1000)), room=600)
+
+    assert len(json.loads(finished.text)["error"]) == 100
