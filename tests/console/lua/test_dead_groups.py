@@ -56,16 +56,6 @@ def test_odd_names_are_grouped_by_what_they_say(redis, broker, readers):
     assert groups(readers) == [('a"b', "x.Y", 2), ("a\nb", "x.Y", 1), ("a\\b", "x.Y", 1), ("ä", "x.Y", 1)]
 
 
-def test_a_thousand_go_out_together_and_more_by_themselves():
-    queues = {f"q{n}": 1 for n in range(50)}
-    asked = [(queue, 0) for queue in queues]
-    assert len(dead_letters._packets(asked, queues)) == 1
-    big = {**queues, "big": 1000}
-    assert len(dead_letters._packets([*asked, *(("big", at) for at in range(0, 1000, 250))], big)) == 1
-    deep = dead_letters._packets([("big", at) for at in range(0, 3000, 250)], {"big": 3000})
-    assert [len(packet) for packet in deep] == [4, 4, 4]
-
-
 @pytest.fixture
 def reads(monkeypatch):
     """Collects how many dead letters each script was to group."""

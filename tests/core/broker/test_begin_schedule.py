@@ -36,14 +36,6 @@ def test_a_changed_definition_begins_anew_and_the_last_slot_stays_over(broker):
     assert broker.schedules.fire(QUEUE, "report", NOW_MS - 5, new_job()) == "already"
 
 
-def test_schedules_are_counted_apart(broker):
-    broker.schedules.begin(QUEUE, "report", "d1", NOW_MS)
-    broker.schedules.begin(QUEUE, "what ever: 7 %d", "d2", NOW_MS + 1)
-
-    assert set(broker.schedules.states([QUEUE, "low"])[1][QUEUE]) == {"report", "what ever: 7 %d"}
-    assert broker.schedules.states([QUEUE, "low"])[1]["low"] == {}
-
-
 @pytest.mark.parametrize(("ahead_ms", "begins"), [(HOUR_MS // 2, False), (2 * HOUR_MS, True)])
 def test_a_clock_that_was_far_ahead_does_not_stop_a_schedule(broker, ahead_ms, begins):
     broker.schedules.begin(QUEUE, "report", "d1", NOW_MS - 10)

@@ -170,20 +170,12 @@ def test_arguments_that_do_not_fit_fail_where_the_call_is(redis, broker, call, m
     assert snapshot(redis) == {}
 
 
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        (float("nan"), "is nan, which JSON does not know. Pass None or a string instead."),
-        (float("-inf"), "is -inf, which JSON does not know. Pass None or a string instead."),
-        ({1, 2}, "is a set, which JSON cannot carry. Pass a list instead."),
-        (b"x", "is a bytes, which JSON cannot carry. Pass text instead, for instance in base64."),
-    ],
-)
-def test_values_that_json_cannot_carry_fail_where_the_call_is(redis, broker, value, problem):
-    for call in (lambda: add.delay(value), lambda: add.delay_many([((1,), {}), ((), {"a": value})])):
+def test_a_value_that_json_cannot_carry_fails_where_the_call_is(redis, broker):
+    for call in (lambda: add.delay({1}), lambda: add.delay_many([((1,), {}), ((), {"a": {1}})])):
         with pytest.raises(Unserializable) as caught:
             call()
 
+        problem = "is a set, which JSON cannot carry. Pass a list instead."
         assert str(caught.value) == f'tests.core.tasks.test_task.add(): argument "a" {problem}'
     assert snapshot(redis) == {}
 
