@@ -141,6 +141,8 @@ def test_a_crash_is_told_by_its_supervisor(report_tasks, report_worker, journal)
     journal.wait("start", "first")
     os.kill(worker.child, signal.SIGKILL)
 
-    journal.wait("task_finished", f"{result.id}-FAILED-None")
+    told = journal.wait("task_finished", f"{result.id}-FAILED-None")
+    assert told.pid == worker.pid
     assert refreshed(result).status is FAILED
-    assert result.backend == "reports"
+    assert (result.backend, result.attempts) == ("reports", 1)
+    assert result.errors[0].exception_class.__name__ == "WorkerLost"

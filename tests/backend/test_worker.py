@@ -1,8 +1,5 @@
 """Jobs of django.tasks in a worker."""
 
-import os
-import signal
-
 import pytest
 
 from django_rtq.backend.compat import TaskResultStatus
@@ -82,18 +79,6 @@ def test_a_job_that_is_running_or_cancelled(rtq_worker, journal, access):
     assert finished(running).status is SUCCESSFUL
 
 
-def test_a_job_whose_process_is_killed_for_good_is_failed(rtq_worker, journal):
-    worker = rtq_worker()
-    result = tasks.gate.using(max_crashes=0).enqueue("first", "gate")
-    journal.wait("start", "first")
-    worker.kill_group(signal.SIGKILL)
-    rtq_worker()
-
-    assert finished(result).status is FAILED
-    assert result.errors[0].exception_class.__name__ == "WorkerLost"
-    assert result.attempts == 1
-
-
 def test_signals_are_sent_once_for_each_step_where_it_happens(rtq_worker, journal, told, access):
     good, bad, late = (
         tasks.add.enqueue(1),
@@ -117,13 +102,3 @@ def test_signals_are_sent_once_for_each_step_where_it_happens(rtq_worker, journa
         ("enqueued", cancelled.id, READY),
         ("finished", cancelled.id, FAILED),
     ]
-
-
-def test_the_signal_of_a_crash_comes_from_the_supervisor(rtq_worker, journal):
-    worker = rtq_worker()
-    result = tasks.gate.using(max_crashes=0).enqueue("first", "gate")
-    journal.wait("start", "first")
-    os.kill(worker.child, signal.SIGKILL)
-
-    journal.wait("task_finished", f"{result.id}-FAILED-None")
-    assert journal.entries("task_finished")[0].pid == worker.pid

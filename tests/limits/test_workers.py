@@ -2,26 +2,7 @@
 
 from django_rtq import JobState
 from tests.app import tasks
-from tests.core.worker.overlaps import most_at_once
 from tests.support.waiting import wait_until
-
-LIMITED = {"QUEUES": {"default": {"client": {"max_running": 2}, "clients": {"big": {"max_running": 3}}}}}
-
-
-def test_clients_run_no_more_than_they_may(rtq_worker, journal):
-    jobs = [
-        tasks.sleep.using(client=client).delay(f"{client}-{number}", 0.01)
-        for number in range(12)
-        for client in ("small", "big")
-    ]
-    rtq_worker("--processes", 2, "--concurrency", 4, **LIMITED)
-    wait_until(lambda: all(job.state is JobState.SUCCEEDED for job in jobs))
-
-    entries = [entry for word in ("start", "end") for entry in journal.entries(word)]
-    for client, most in (("small", 2), ("big", 3)):
-        theirs = sorted((each for each in entries if each.name.startswith(client)), key=lambda entry: entry.at)
-        assert len(theirs) == 24
-        assert 0 < most_at_once(1 if entry.word == "start" else -1 for entry in theirs) <= most
 
 
 def assert_rate_holds(entries, starts, seconds, *, more):

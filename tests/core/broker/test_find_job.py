@@ -8,7 +8,6 @@ from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobNotFound
 from tests.support.jobs import (
     QUEUE,
-    WORKER,
     claimed_job,
     dead_job,
     finished_job,
@@ -55,12 +54,6 @@ def test_moments_are_told_where_there_are_any(redis, broker, access):
     assert scheduled.due_at == scheduled.ready_at > queued.ready_at
     assert dead.died_at >= dead.ready_at
     assert (queued.due_at, queued.died_at, scheduled.died_at) == (None, None, None)
-
-
-def test_who_runs_it_is_told(redis, broker, access):
-    broker.sign_on([QUEUE], "other")
-
-    assert access.find(claimed_job(broker).id).worker == WORKER
 
 
 @pytest.mark.parametrize(

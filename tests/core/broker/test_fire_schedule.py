@@ -60,6 +60,16 @@ def test_the_next_slot_starts_another(broker, begun):
     assert claim_all(broker) == [first.id, second.id]
 
 
+@pytest.mark.parametrize("before_ms", [0, 1, SLOT_MS - 1], ids=["same", "earlier", "long ago"])
+def test_a_slot_that_is_over_changes_nothing(redis, broker, begun, before_ms):
+    fire(broker)
+    before = snapshot(redis)
+
+    assert fire(broker, SLOT_MS - before_ms, new_job("b")) == "already"
+
+    assert snapshot(redis) == before
+
+
 def test_a_schedule_that_has_not_begun_changes_nothing(redis, broker):
     assert fire(broker) == "unknown"
 

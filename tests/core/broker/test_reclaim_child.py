@@ -55,6 +55,14 @@ def test_a_task_whose_name_cannot_be_read_counts_for_the_queue_alone(redis, brok
     assert readers.overview.time_series(QUEUE).total("failed") == 1
 
 
+def test_it_waits_for_no_lease_and_no_hold(redis, broker):
+    job = claimed_job(broker)
+    seconds, _ = redis.time()
+    redis.hset(broker.keys.of(QUEUE).clock, "hold", (seconds + 60) * 1000)
+
+    assert broker.reclaim_child(QUEUE, WORKER, []) == [(job.id, "queued")]
+
+
 def test_the_guilty_one_may_be_somebody_elses_by_now(redis, broker):
     other = claimed_job(broker, worker="other")
     broker.sign_on([QUEUE], WORKER)

@@ -80,6 +80,15 @@ def test_others_come_as_often_before_the_client_is_next(broker):
     assert next_names(broker, 8) == "1234e5f6"
 
 
+def test_who_is_alone_owes_nobody_anything(broker):
+    index_jobs(broker, "abcdefghi")
+    claim(broker, worker=WORKER)
+    claim_more(broker, 5)
+    index_jobs(broker, "123", client="y")
+
+    assert next_names(broker, 5) == "g1h2i"
+
+
 def test_a_job_of_another_task_ends_it(broker):
     index_jobs(broker, "ab")
     queued_job(broker, "other", client="x", body='{"task":"shop.index2"}')
