@@ -317,6 +317,14 @@ def test_every_script_is_in_the_readme_of_the_scripts():
     assert set(said) == SCRIPTS.keys()
 
 
+def test_each_row_of_a_table_has_a_cell_for_each_of_its_columns():
+    for page in PAGES:
+        tables = re.findall(r"(?:^\|.*\n)+", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.M)
+        for table in tables:
+            widths = {line: len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+            assert len(set(widths.values())) == 1, widths
+
+
 def test_every_method_in_the_readme_of_the_scripts_exists():
     owners = {owner.__name__: owner for owner in (Broker, WorkerBroker, Readers, Maintenance, ScheduleStore)}
     named = re.compile(rf"`({'|'.join(owners)})\.(\w+(?:`, `\w+)*)`")

@@ -15,6 +15,7 @@ from django_rtq.core.broker.redis.commands import script_of
 from django_rtq.core.broker.redis.speedups import pack
 from django_rtq.core.broker.scripts import SCRIPTS, Script
 from django_rtq.exceptions import BrokerRefused
+from tests.markdown import section
 from tests.protocol.model.players import module_of
 from tests.protocol.model.script_calls import READ_ONLY, SCRIPT_CALLS
 
@@ -276,6 +277,14 @@ def test_null_parts_have_all_functions_of_an_app_that_others_call_without_it(nam
 
     called = {word for folder in callers for file in of_folder(folder) for word in names_used(file) - local_to(file)}
     assert set(re.findall(r"^local (\w+) =", NULL_PARTS[name], re.MULTILINE)) == functions & called
+
+
+def test_the_readme_says_how_functions_of_apps_are_called():
+    said = re.findall(r"`(\w+)(\(.*?\))`", section((scripts.LUA[0] / "README.md").read_text(), "## Parts of apps"))
+    in_place = {name for part in NULL_PARTS.values() for name in re.findall(r"^local (\w+) =", part, re.MULTILINE)}
+    defined = {name: text.partition("\n")[0] for part in PARTS for name, text in functions_of(part).items()}
+
+    assert dict(said) == {name: defined[name] for name in in_place}
 
 
 @pytest.mark.parametrize("name", [name for name in PARTS if name not in NULL_PARTS])
