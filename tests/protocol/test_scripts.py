@@ -5,14 +5,11 @@ import subprocess
 import sys
 from functools import cache
 
-import hiredis
 import pytest
 
 import django_rtq
 from django_rtq.core.broker import scripts
 from django_rtq.core.broker.keys import QUEUE_KEYS, Keys
-from django_rtq.core.broker.redis.commands import script_of
-from django_rtq.core.broker.redis.speedups import pack
 from django_rtq.core.broker.scripts import SCRIPTS, Script
 from django_rtq.exceptions import BrokerRefused
 from tests.markdown import section
@@ -410,17 +407,6 @@ def test_a_call_names_the_tag_of_its_queue_and_the_processing_list_if_the_script
     call = SCRIPTS["settle"].call(keys, (10, "id"), worker="w1")
     assert call == (b"EVALSHA", SCRIPTS["settle"].sha, 2, b"{rtq:mail}:", keys.running("w1"), 10, "id")
     assert SCRIPTS["find_job"].call(keys, ("id",))[2:] == (1, b"{rtq:mail}:", "id")
-
-
-@pytest.mark.parametrize("text", ["", "7", "mail", 'a "\\r\\n$1\r\n', "\x00", "é", "🦄", "x" * 100_000])
-def test_a_packed_call_is_what_the_packer_makes_of_the_call(text):
-    keys, arguments = Keys("größe").of("mail"), ("id", -100, 3, text, "")
-    script = SCRIPTS["enqueue"]
-
-    packed = script.packed_call(keys, arguments)
-
-    assert pack(packed) == hiredis.pack_command(script.call(keys, arguments))
-    assert script_of(packed) == (script.name, script.text)
 
 
 def test_a_claim_of_several_queues_names_the_tag_of_each():

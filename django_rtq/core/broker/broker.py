@@ -204,4 +204,4 @@ def _enqueue_command(keys: QueueKeys, job: NewJob) -> Command:
     if len(body) > LARGE_CHARACTERS and not expires:
         record = write_record(priority, max_crashes, made_ms(job_id), client, body)
         arguments = (job_id, priority, "", client, "", at_front, record)
-    return SCRIPTS["enqueue"].packed_call(keys, arguments)
+    return SCRIPTS["enqueue"].call(keys, arguments)

@@ -29,7 +29,6 @@ from pathlib import Path
 from django_rtq.core.broker.keys import QUEUE_KEYS, QueueKeys
 from django_rtq.core.broker.linker import link
 from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA, Argument, Command, LuaScript
-from django_rtq.core.broker.redis.speedups import TextCommand
 from django_rtq.exceptions import BrokerRefused
 
 AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes some 8,000 values
@@ -55,7 +54,6 @@ class Script:
         self.name = name
         self._folder = folder
         self._heads: dict[bytes, tuple[Argument, ...]] = {}
-        self._text_commands: dict[bytes, TextCommand] = {}
 
     @cached_property
     def text(self) -> str:
@@ -111,13 +109,6 @@ class Script:
         if head is None:
             head = self._heads[keys.tag] = self._head(keys, worker)
         return head
-
-    def packed_call(self, keys: QueueKeys, arguments: Sequence[str | int]) -> Command:
-        """call() for a script without a worker and with few arguments, packed faster: see TextCommand."""
-        command = self._text_commands.get(keys.tag)
-        if command is None:
-            command = self._text_commands[keys.tag] = TextCommand(self.head(keys))
-        return command.pack(arguments) or self.call(keys, arguments)
 
     def _head(self, keys: QueueKeys, worker: str) -> tuple[Argument, ...]:
         if self.needs_worker:

@@ -7,7 +7,6 @@ from redis.exceptions import ResponseError
 from django_rtq.core.broker.redis.speedups import (
     FewIdleConnections,
     IdleConnections,
-    TextCommand,
     pack,
     received_reply,
 )
@@ -24,16 +23,13 @@ def plain(command):
     )
 
 
-@pytest.mark.parametrize("arguments", [(), ("",), (1, -100, "a b", "\r\n$1\r\n", "\x00"), ("x" * 100_000,)])
+@pytest.mark.parametrize(
+    "arguments", [(), ("",), (1, -100, "a b", "\r\n$1\r\n", "\x00"), ("x" * 100_000,), ("é", "🦄")]
+)
 def test_commands_are_packed_as_redis_py_packs_them(arguments):
     command = (*HEAD, *arguments)
 
     assert pack(command) == plain(command)
-    assert TextCommand(HEAD).pack(arguments) == plain(command)
-
-
-def test_text_that_is_not_ascii_is_left_to_the_plain_way():
-    assert TextCommand(HEAD).pack(("ü",)) is None
 
 
 def test_a_connection_is_used_again_without_the_pool(broker, monkeypatch):
