@@ -18,7 +18,7 @@ from django_rtq.core.broker.settlement import Report, Settlement, released
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.broker.worker_info import WorkerInfo
 from django_rtq.core.broker.worker_messages import ClaimResult
-from django_rtq.core.threads import ReconnectDelay
+from django_rtq.core.threads import Loop, ReconnectDelay
 from django_rtq.core.worker.options import EXIT_FORKED
 from django_rtq.core.worker.outcome import Acked, Buried, Outcome, Retried, UnknownTask
 from django_rtq.core.worker.process.outcome_recorder import (
@@ -57,7 +57,7 @@ class JobLogs(Protocol):
         """The process ends."""
 
 
-class Reconciler:
+class Reconciler(Loop):
     """Calls `reconcile` once per lease time while the worker has jobs, and at once if there is a reason.
 
     Redis may lose its last writes in a restart, or in a failover to a replica that lags. Then the processing list has
@@ -66,64 +66,52 @@ class Reconciler:
     The thread starts with the first job. Without jobs it sleeps without a timer: an idle worker costs no CPU time.
     """
 
+    name = "reconciler"
+
     def __init__(self, reconcile: Callable[[], None], has_jobs: Callable[[], bool], *, lease_seconds: float) -> None:
+        super().__init__()
         self._reconcile = reconcile
         self._has_jobs = has_jobs
         self._lease_seconds = lease_seconds
         self._backoff = ReconnectDelay(lease_seconds)
-        self._wake_event = threading.Event()
         self._is_asleep = True  # without a timer
         self._had_jobs = False  # since the last time
         self._is_due = False
-        self._is_stopped = False
-        self._thread: threading.Thread | None = None
 
     def note_jobs(self) -> None:
         """The worker has jobs. Called after each claim, so it does next to nothing while the thread is awake."""
         self._had_jobs = True
         if self._is_asleep:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="rtq-reconciler", daemon=True)
-                self._thread.start()
-            self._wake_event.set()
+                self.start()
+            self.interrupt()
 
     def reconcile_soon(self) -> None:
         """There is a reason to compare now."""
         self._is_due = True
-        self._wake_event.set()
+        self.interrupt()
 
-    def stop(self) -> None:
-        """End the thread."""
-        self._is_stopped = True
-        self._wake_event.set()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
-
-    def _run(self) -> None:
-        seconds = self._lease_seconds
-        while True:
-            # A worker that had jobs will have more. If the thread slept at once, each claim would wake it.
-            had_jobs, self._had_jobs = self._had_jobs, False
-            self._is_asleep = True
-            if self._is_due or had_jobs or self._has_jobs():  # last, because of note_jobs() in another thread
-                self._is_asleep = False
-            is_over = not self._wake_event.wait(None if self._is_asleep else seconds)
-            self._wake_event.clear()
-            if self._is_stopped:
-                return
-            if is_over or self._is_due:
-                seconds = self._reconcile_now()
-
-    def _reconcile_now(self) -> float:
-        """Returns the seconds until the next comparison."""
-        self._is_due = False
-        try:
-            self._reconcile()
-        except BrokerError:
-            self._is_due = True
-            return self._backoff.next_seconds()
-        self._backoff.reset()
+    def tick(self) -> float:
+        """Compare if it is time. Returns the seconds until the next comparison."""
+        if self._is_due:
+            self._is_due = False
+            try:
+                self._reconcile()
+            except BrokerError:
+                self._is_due = True
+                return self._backoff.next_seconds()
+            self._backoff.reset()
         return self._lease_seconds
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is time, or until there are jobs."""
+        # A worker that had jobs will have more. If the thread slept at once, each claim would wake it.
+        had_jobs, self._had_jobs = self._had_jobs, False
+        self._is_asleep = True
+        if self._is_due or had_jobs or self._has_jobs():  # last, because of note_jobs() in another thread
+            self._is_asleep = False
+        if not self._wake_event.wait(None if self._is_asleep else seconds):
+            self._is_due = True
 
 
 class WorkerSession:
