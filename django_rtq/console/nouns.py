@@ -168,6 +168,8 @@ class Jobs:
 
     def __getitem__(self, some: slice) -> list[JobDetails]:
         """The first ones: ``jobs[:100]``."""
+        if not isinstance(some, slice):
+            raise TypeError("Jobs have no numbers. Write jobs[:1] for the first, and rtq.job(id) for one by its id.")
         return list(islice(self, some.start, some.stop, some.step))
 
     def count(self) -> int:
@@ -332,6 +334,8 @@ class _ByName(Generic[N]):
         self._place, self._kind = place, kind
 
     def __getitem__(self, name: str) -> N:
+        if not isinstance(name, str):  # or else a loop would get numbers, and not end
+            raise TypeError(f"{self._kind.__name__} {name!r}: it is found by its name, and these cannot be listed.")
         return self._kind(self._place, name)
 
 
@@ -351,6 +355,10 @@ class Queue(_Named):
     def is_paused(self) -> bool:
         """Whether its jobs do not start."""
         return self.details().paused
+
+    async def ais_paused(self) -> bool:
+        """is_paused for coroutines."""
+        return (await self.adetails()).paused
 
     def pause(self, *, by: str = "") -> bool:
         """Start no more of its jobs. False: it was paused already. `by`: who does it."""
@@ -427,6 +435,13 @@ class Queues(_ByName[Queue]):
 
     def __iter__(self) -> Iterator[Queue]:
         return map(self.__getitem__, self.names())
+
+    async def __aiter__(self) -> AsyncIterator[Queue]:
+        for name in await self.anames():
+            yield self[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names()
 
 
 class Client(_Named):
@@ -617,6 +632,10 @@ class Workers(_ByName[Worker]):
 
     def __iter__(self) -> Iterator[WorkerDetails]:
         return iter(self._place.readers.workers())
+
+    async def __aiter__(self) -> AsyncIterator[WorkerDetails]:
+        for worker in await _awaited(self.__iter__)():
+            yield worker
 
 
 rtq = Place()

@@ -146,7 +146,12 @@ class Command(ConsoleCommand):
 
     def execute_in(self, places: Sequence[str], *args: Any, **options: Any) -> str | None:
         self.in_each_shard = not options["check"]  # which is one answer of all
-        return super().execute_in(places, *args, **options)
+        try:
+            return super().execute_in(places, *args, **options)
+        except CommandError as error:
+            if options["check"] and error.returncode == 1:  # settings, or the database: no warning
+                error.returncode = CODES["critical"]
+            raise
 
     # -- with an exit code
 

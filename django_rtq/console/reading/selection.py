@@ -74,6 +74,8 @@ class Selection:
         for word in words_of(text):
             draft.read(word)
         for name, value in fields.items():
+            if not isinstance(value, Iterable | datetime):
+                raise TypeError(f"{name}={value!r}: give a text, a datetime, or several texts.")
             for each in [value] if isinstance(value, str | datetime) else value:
                 draft.add(name, each, f"{name}:{each}")
         return draft.selection(self)

@@ -5,7 +5,7 @@ import socket
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from django_rtq.core.broker.brokers import get_broker
@@ -85,6 +85,14 @@ def test_a_redis_that_is_down_is_2(arguments):
     assert (code, json_code) == (2, 2)
     assert out.startswith("critical redis_unreachable: ")
     assert json.loads(json_out)["incidents"][0]["kind"] == "redis_unreachable"
+
+
+@pytest.mark.parametrize("settings", [{"LEASE_SECONDS": -5}, {"SHARDS": {"one": "x"}}])
+def test_wrong_settings_are_2(settings):
+    with override_settings(RTQ=settings), pytest.raises(CommandError) as raised:
+        check()
+
+    assert raised.value.returncode == 2
 
 
 @pytest.mark.usefixtures("databases_of_the_session")
