@@ -143,7 +143,7 @@ def figures(sheet: Sheet[Row], row: Row, viewer: Viewer) -> list[dict[str, str]]
     name = sheet.columns[0].name
     numbers = ((each, each.of(row)) for each in sheet.columns if each.kind.is_number and each.under != name)
     return [
-        {"title": each.title, "text": _text(each, row, value, viewer), "css": _tone(each, row, value)}
+        {"title": each.title, "text": mark_safe(_text(each, row, value, viewer)), "css": _tone(each, row, value)}
         for each, value in numbers
     ]
 

@@ -18,7 +18,7 @@ from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.task_pauses import TaskPause
 from django_rtq.console.render.column import DURATION, NUMBER, SHARE, Column, Kind, State, states
-from django_rtq.console.render.sheet import Empty, Sheet, Wanted
+from django_rtq.console.render.sheet import Empty, Sheet
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.schedules import schedule_text
 from django_rtq.core.tasks.registry import all_tasks, is_internal
@@ -116,7 +116,7 @@ def _metric(name: str, title: Any, kind: Kind = DURATION, **more: Any) -> Column
 class Tasks(Sheet[TaskRow]):
     """The list of tasks."""
 
-    model, title, key, order, searches = "registeredtask", _("Tasks"), "task", "task", True
+    model, title, key, searches = "registeredtask", _("Tasks"), "task", True
     columns = (
         Column(
             "task",
@@ -152,20 +152,18 @@ class Tasks(Sheet[TaskRow]):
     )
 
     def read(self, readers: Readers) -> Sequence[TaskRow]:
-        """By name, ours behind the project's."""
+        """Those first that fail most, ours behind the project's."""
         metrics, queues = readers.tasks.all(HOURS)
         known, pauses = all_tasks(), pauses_by_task(queues)
         rows = [
             TaskRow(task=name, code=known.get(name), metrics=metrics.get(name, NO_RUNS), pauses=pauses.get(name, ()))
             for name in {*known, *metrics, *pauses}
         ]
-        return sorted(rows, key=lambda row: (row.is_internal, row.task))
+        return sorted(rows, key=_worst_first)
 
-    def sorted(self, rows: Sequence[TaskRow], wanted: Wanted) -> list[TaskRow]:
-        """The rows in that order; by name, as they are read."""
-        if wanted.sort == self.order:
-            return list(rows[::-1] if wanted.is_reversed else rows)
-        return super().sorted(rows, wanted)
+
+def _worst_first(row: TaskRow) -> tuple[bool, float, int, str]:
+    return row.is_internal, -(row.metrics.failure_rate or 0.0), -row.metrics.failed, row.task
 
 
 TASKS = Tasks()

@@ -141,11 +141,12 @@ def listed(client, **query):
     return [row.task for row in client.get(LIST, query).context["found"].rows]
 
 
-def test_the_list_is_searched_and_sorted_and_our_own_tasks_come_last(broker, viewer, monkeypatch):
+def test_the_list_is_searched_and_sorted_the_worst_first_and_our_own_tasks_last(broker, viewer, monkeypatch):
     monkeypatch.setattr(Tasks, "per_page", 1000)
     for number in range(3):
         tell(broker, f"done shop.many_{number}", 100 - number, f"failed shop.many_{number}", 10 * number)
 
+    assert listed(viewer, search="many_") == ["shop.many_2", "shop.many_1", "shop.many_0"]  # those that fail most
     assert listed(viewer, search="MANY_", sort="-task") == ["shop.many_2", "shop.many_1", "shop.many_0"]
     assert listed(viewer, search="many_", sort="done") == ["shop.many_0", "shop.many_1", "shop.many_2"]
     assert listed(viewer, sort="failure_rate")[:3] == ["shop.many_2", "shop.many_1", "shop.many_0"]

@@ -3,9 +3,10 @@
 from types import SimpleNamespace
 
 import pytest
+from django.utils.html import conditional_escape
 
 from django_rtq.console.render.column import DURATION, NAMES, NUMBER, SHARE, Column, State, states
-from django_rtq.console.render.html import Viewer, listing, tables
+from django_rtq.console.render.html import Viewer, figures, listing, tables
 from django_rtq.console.render.sheet import Empty, Filter, Found, Sheet, Wanted
 
 STATE = states({"open": State("open"), "shut": State("shut", "paused")})
@@ -58,6 +59,8 @@ def test_texts_of_others_are_escaped():
     assert "<b>" not in text
     assert not any(tag in text for tag in ("<i>", "<u>", "<s>"))
     assert "&lt;b&gt;\\u202e" in text
+    (wait,) = [each["text"] for each in figures(SHEET, shop("a", wait=0.0001), VIEWER) if each["title"] == "Wait"]
+    assert conditional_escape(wait) == "&lt; 1 ms"
 
 
 def test_a_name_is_a_link_and_what_is_below_it_small_with_its_title():
