@@ -27,12 +27,6 @@ ACTIONS = {
         lambda target: Selection(queues=[target.name]),
         lambda queue: queue.details.waiting > 0,
     ),
-    "purge_client": of_all_jobs(
-        "purge",
-        _("Purge"),
-        lambda target: Selection(queues=[target.queue or ""], filter=JobFilter(client=target.name)),
-        lambda in_queue: in_queue.queued or in_queue.scheduled,
-    ),
     "cancel_client": of_all_jobs(
         "cancel",
         _("Cancel its jobs"),

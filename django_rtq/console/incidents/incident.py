@@ -43,6 +43,7 @@ class Action(StrEnum):
     SHOW_CLIENT = "show_client"
     SHOW_SCHEDULES = "show_schedules"
     SHOW_WORKFLOW = "show_workflow"
+    SHOW_OUTBOX = "show_outbox"
 
 
 def _sum_of_values(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -79,6 +79,7 @@ def silent_shard(number: int, error: str, *, since: datetime | None = None, is_m
         "%(count)s jobs wait in the outbox, the oldest for %(duration)s.",
         "number",
     ),
+    Action.SHOW_OUTBOX,
     Action.SHOW_WORKERS,
     also={
         "outbox_error": _("The oldest was refused: %(error)s"),
@@ -97,7 +98,7 @@ def outbox_lag(seen: Seen) -> Iterator[Incident]:
             error=lag.oldest_error[:500],
             also=("outbox_error",) if is_refused else ("outbox_stands",),
             queue=lag.oldest_queue if is_refused else "",
-            actions=(Action.SHOW_QUEUE,) if is_refused else outbox_lag.actions,
+            actions=(Action.SHOW_OUTBOX, Action.SHOW_QUEUE) if is_refused else outbox_lag.actions,
         )
 
 

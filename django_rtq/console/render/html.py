@@ -257,7 +257,7 @@ def action_html(verb: Verb, model: str, name: str, viewer: Viewer, *, is_button:
     arguments = () if viewer.fields else (name,)
     if verb.question:
         if verb.jobs:
-            wanted = verb.jobs(Target(fields.get("client", name), fields.get("queue")))
+            wanted = verb.jobs(Target(name))
             page, arguments, fields = f"job_bulk_{verb.name}", (), {"q": str(wanted)}
         css = mark_safe(f' class="rtq-button{"" if verb.is_harmless else " rtq-danger"}"') if is_button else ""
         return format_html('<a href="{}"{}>{} …</a>', viewer.url(page, *arguments, query=fields), css, verb.label)

@@ -78,7 +78,7 @@ class Sheet(Generic[Row]):
     per_page: ClassVar[int] = 50  # rows or sections
     css: ClassVar[str] = "rtq-cards"  # of the table: a row is a card on a phone. Others have rules of their own there
     is_acted_on: ClassVar[bool] = True  # whether rows have the buttons, or only the page of one
-    searches: ClassVar[bool] = False  # whether there is a search by name
+    searches: ClassVar[Any] = ""  # the label of the search by name; "": there is none
     empty: ClassVar[Empty]
     about: ClassVar[Any] = ""  # above the list
     note: ClassVar[Any] = ""  # below the list, for those who may act

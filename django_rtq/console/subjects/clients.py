@@ -81,7 +81,7 @@ def _shards(client: ClientInQueue) -> str:
 class Clients(Sheet[Client]):
     """All clients, over all queues."""
 
-    model, title, key, order, searches = "client", _("Clients"), "client", "queued", True
+    model, title, key, order, searches = "client", _("Clients"), "client", "queued", _("Part of the name")
     columns = (
         _name("name"),
         Column(
@@ -157,7 +157,7 @@ class InQueues(_OfOne):
 
     title, key = _("Queues"), "queue"
     columns = (Column("queue", _("Queue"), link=_list_url), *_OfOne.figures)
-    actions = (SWITCHES["client"], ACTIONS["limit_client"], ACTIONS["purge_client"])
+    actions = (SWITCHES["client"], ACTIONS["limit_client"])
 
 
 class OfQueue(_OfOne):

@@ -116,7 +116,7 @@ def _metric(name: str, title: Any, kind: Kind = DURATION, **more: Any) -> Column
 class Tasks(Sheet[TaskRow]):
     """The list of tasks."""
 
-    model, title, key, searches = "registeredtask", _("Tasks"), "task", True
+    model, title, key, searches = "registeredtask", _("Tasks"), "task", _("Part of the name")
     columns = (
         Column(
             "task",

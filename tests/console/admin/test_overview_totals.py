@@ -39,5 +39,7 @@ def test_four_figures_say_how_it_goes():
         ("1", "of 5 slots", ""),
         ("2", "2 in the last hour", "rtq-is-bad"),
     ]
+    limited = figures(overview(row("slow", oldest_seconds=900.0, is_at_limit=True)), lambda *names: "")
+    assert [(each["text"], each["css"]) for each in limited[:1]] == [("15 min", "")]
     empty = figures(overview(), lambda *names: "")
     assert [(each["text"], each["css"]) for each in empty] == [("–", "rtq-zero")] * 2 + [("0", "rtq-zero")] * 2  # noqa: RUF001

@@ -40,10 +40,10 @@ def test_bands_are_stacked_and_the_uppermost_is_drawn_first():
     assert svg.index('class="bad"') < svg.index('class="ok"')
 
 
-def test_a_line_has_gaps_where_there_is_no_value_and_a_single_value_is_a_dot():
+def test_a_line_has_gaps_where_there_is_no_value_and_a_single_value_is_as_wide_as_a_step():
     svg = time_chart("x", "Wait", steps(5), [Line("wait", "w", [1.0, 1.0, None, 0.5, None])])["svg"]
 
-    assert paths(svg, "w") == ["M5 0h.1L15 0M35 100h.1"]
+    assert paths(svg, "w") == ["M5 0L15 0M35 100m-5 0h10"]
 
 
 def test_the_height_has_round_numbers_with_their_unit():

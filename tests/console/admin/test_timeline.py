@@ -31,7 +31,7 @@ def failure(ended, seconds, **more):
     [
         ("queued", {"ready_at": at(0.5)}, ["enqueued", "queued"]),
         ("queued", {"ready_at": at(60)}, ["enqueued", "scheduled start", "queued"]),
-        ("scheduled", {"ready_at": at(900), "due_at": at(900)}, ["enqueued", "scheduled start", "due"]),
+        ("scheduled", {"ready_at": at(900), "due_at": at(900)}, ["enqueued", "due"]),
         ("scheduled", {"is_held": True}, ["enqueued", "its task is paused"]),
         ("running", {"claimed_at": at(30), "attempt": 1}, ["enqueued", "running · Attempt 1 · waited 30 s"]),
         (

@@ -9,7 +9,7 @@ from django.utils import translation
 from django.utils.translation import ngettext_lazy
 
 from django_rtq.console.incident_options import KINDS
-from django_rtq.console.incidents import Severity, of_shards
+from django_rtq.console.incidents import Action, Severity, of_shards
 from django_rtq.console.incidents.incident import DETECTORS, QUEUE
 from django_rtq.console.incidents.workers import workers_quiet
 from django_rtq.databases.outbox import OutboxLag
@@ -23,6 +23,13 @@ def test_the_list_of_kinds_and_the_page_are_those_of_the_detectors():
         named |= dict.fromkeys(re.findall(r"`(\w+)`", names), tuple(severities.split(", ")))
     assert sorted(KINDS) == sorted(DETECTORS)
     assert named == {kind: tuple(map(str, detector.severities)) for kind, detector in DETECTORS.items()}
+
+
+def test_of_the_critical_kinds_those_with_a_rule_of_their_own_are_left_out_by_the_general_one():
+    rules = read("docs/prometheus/alerts.yml")
+    own, (others,) = set(re.findall(r'{kind="(\w+)"}', rules)), re.findall(r'kind!~"([\w|]+)"', rules)
+    assert own <= set(KINDS)
+    assert {kind for kind in own if Severity.CRITICAL in DETECTORS[kind].severities} == set(others.split("|"))
 
 
 def test_of_one_kind_and_subject_they_are_one_however_many_shards():
@@ -69,6 +76,7 @@ def test_a_lag_of_the_outbox_is_told(lag, text, since):
     assert [(each.text.startswith(text), each.severity, each.since) for each in found] == (
         [(True, Severity.CRITICAL, since)] if text else []
     )
+    assert all(each.actions[0] is Action.SHOW_OUTBOX for each in found if each.kind == "outbox_lag")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ STATE = states({"open": State("open"), "shut": State("shut", "paused")})
 
 
 class Shops(Sheet):
-    model, title, empty, order, searches = "shop", "Shops", Empty("None"), "name", True
+    model, title, empty, order, searches = "shop", "Shops", Empty("None"), "name", "Part of the name"
     columns = (
         Column("name", "Shop", link=lambda row, url: url("shop_change", row.name), is_sortable=True),
         Column("city", "City", under="name"),

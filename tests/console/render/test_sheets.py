@@ -6,6 +6,8 @@ import pkgutil
 import pytest
 
 from django_rtq.console import subjects
+from django_rtq.console.admin import display
+from django_rtq.console.admin.display.tasks import InQueue
 from django_rtq.console.output import table
 from django_rtq.console.reading.clients.client_list import Client
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
@@ -14,6 +16,7 @@ from django_rtq.console.reading.details import WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup
 from django_rtq.console.reading.memory import KINDS, QueueMemory
 from django_rtq.console.reading.metrics.reader import TaskMetrics, VersionRuns
+from django_rtq.console.reading.task_details import TaskInQueue
 from django_rtq.console.reading.task_pauses import TaskPause
 from django_rtq.console.render.html import Viewer, buttons, tables
 from django_rtq.console.render.json import as_dict
@@ -99,15 +102,20 @@ ROWS["DeadLetterGroups"] = Group(
         message="No route", shards=(2,),
     ),
 )  # fmt: skip
+ROWS["QueuesOfTask"] = InQueue(
+    task="shop.tasks.charge", name="mail", pauses=[("mail", _PAUSE)],
+    found=TaskInQueue(queue=_QUEUE.details, queued=1, scheduled=1, retrying=1, running=1, dead=1),
+)  # fmt: skip
 #: Rows with what the others cannot have at the same time.
 MORE_ROWS = {"Tasks": [TaskRow(task="nobody.knows")]}
 
 
 def _sheets():
-    for module in pkgutil.iter_modules(subjects.__path__):
-        for value in vars(importlib.import_module(f"{subjects.__name__}.{module.name}")).values():
-            if isinstance(value, Sheet):
-                yield value
+    for package in (subjects, display):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            for value in vars(importlib.import_module(module.name)).values():
+                if isinstance(value, Sheet):
+                    yield value
 
 
 SHEETS = {type(sheet).__name__: sheet for sheet in _sheets()}

@@ -40,6 +40,7 @@ _PAGES: dict[Action, tuple[Any, str, str]] = {
     Action.SHOW_CLIENT: (gettext_lazy("Show the client"), "client_change", ""),
     Action.SHOW_SCHEDULES: (gettext_lazy("Show schedules"), "schedule_changelist", ""),
     Action.SHOW_WORKFLOW: (gettext_lazy("Show the workflow"), "workflow_change", "workflow"),
+    Action.SHOW_OUTBOX: (gettext_lazy("Show the outbox"), "job_outbox", ""),
 }
 #: The list of the subjects of a kind.
 _LISTS = {

@@ -260,7 +260,8 @@ def _life(job: JobDetails, requeued_by: str, url: PageUrl | None) -> Iterator[Ev
     requeued, ready = job.requeued_at, job.made_at
     if job.made_at is not None:
         yield Event(_("enqueued"), job.made_at)
-    if not requeued and job.ready_at and job.made_at and job.ready_at - job.made_at > CLOCKS_DIFFER:
+    is_due = job.state is JobState.SCHEDULED  # which the present says; it may have run steps and wait for an event
+    if not (is_due or requeued) and job.ready_at and job.made_at and job.ready_at - job.made_at > CLOCKS_DIFFER:
         ready = job.ready_at
         yield Event(_("scheduled start"), ready)
     again = Event(_("requeued"), requeued, [_("by %(user)s") % {"user": requeued_by}] if requeued_by else ())

@@ -20,7 +20,8 @@ def figures(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
     queues = [row.details for row in overview.queues if row.details.oldest_seconds and not row.details.paused]
     oldest = max(queues, key=lambda queue: queue.oldest_seconds or 0.0, default=None)
     seconds = oldest.oldest_seconds if oldest else None
-    is_late = seconds is not None and seconds > incident_options().oldest_seconds
+    free = (queue.oldest_seconds or 0.0 for queue in queues if not (queue.is_at_limit or queue.is_at_rate))
+    is_late = max(free, default=0.0) > incident_options().oldest_seconds
     failed, done = (sum(row.lately(name) for row in overview.queues) for name in ("failed", "succeeded"))
     counts = {"failed": format_number(failed), "runs": format_number(failed + done)}
     share = failed / (failed + done) if failed or done else None

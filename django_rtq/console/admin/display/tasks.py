@@ -75,7 +75,7 @@ def _jobs(state: str, css: str = "") -> Column:
     return Column(state, LIST_LABELS[state], lambda row: text(row) or 0, kind, link=link, css=lambda row: css)
 
 
-class Queues(Sheet[InQueue]):
+class QueuesOfTask(Sheet[InQueue]):
     """The table of its jobs."""
 
     model, title = "registeredtask", gettext_lazy("Jobs")
@@ -90,4 +90,4 @@ class Queues(Sheet[InQueue]):
     actions = (SWITCHES["task"],)
 
 
-QUEUES = Queues()
+QUEUES_OF_TASK = QueuesOfTask()

@@ -16,7 +16,7 @@ from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.display.tasks import QUEUES, charts, in_queues
+from django_rtq.console.admin.display.tasks import QUEUES_OF_TASK, charts, in_queues
 from django_rtq.console.admin.forms import EnqueueForm
 from django_rtq.console.admin.navigation import schedules_url
 from django_rtq.console.admin.pages.page_admin import Route, place_of
@@ -77,7 +77,7 @@ class TaskAdmin(SheetAdmin):
             "description": inspect.getdoc(code.func) or "" if code else "",
             "span_title": _("Last 48 hours"),
             "totals": figures(TASKS, row, viewer),
-            "tables": tables(QUEUES, shown[:most], replace(here, fields=lambda queue: {"queue": queue})),
+            "tables": tables(QUEUES_OF_TASK, shown[:most], replace(here, fields=lambda queue: {"queue": queue})),
             "other_queues": len(shown[most:]),
             "is_cut": any(queue.cut for queue in details.queues),
             "group_tables": tables(

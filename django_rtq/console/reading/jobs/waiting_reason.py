@@ -57,7 +57,12 @@ def _task_reasons(holds: Holds) -> Iterator[str]:
 
 def _queue_reasons(holds: Holds) -> Iterator[str]:
     if holds.paused_seconds is not None:
-        yield _("The queue was paused %(duration)s ago, so its jobs do not start.") % _values(holds)
+        text = (
+            _("The queue was paused by %(user)s, %(duration)s ago, so its jobs do not start.")
+            if holds.paused_by
+            else _("The queue was paused %(duration)s ago, so its jobs do not start.")
+        )
+        yield text % _values(holds)
     if holds.at_limit is not None:
         text = ngettext(
             "The queue is at its limit of %(count)s running job.",

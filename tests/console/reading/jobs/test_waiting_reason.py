@@ -52,6 +52,12 @@ def at(**ago):
             {"queue_holds": Holds(paused_seconds=300)},
             "The queue was paused 5 min ago, so its jobs do not start.",
         ),
+        (
+            "queued",
+            {},
+            {"queue_holds": Holds(paused_seconds=300, paused_by="eve")},
+            "The queue was paused by eve, 5 min ago, so its jobs do not start.",
+        ),
         ("queued", {}, {"workers": 0}, "No worker serves this queue."),
         (
             "queued",

@@ -96,13 +96,13 @@ def _area_path(values: Sequence[float], top: float) -> str:
 
 
 def _line_path(values: Sequence[float | None], top: float) -> str:
-    """Lines between the middles of the steps, with gaps where there is no value."""
+    """Lines between the middles of the steps, gaps without a value, and a single value as wide as a step."""
     path, is_drawing = "", False
     for index, value in enumerate(values):
         if value is not None:
             path += f"{'L' if is_drawing else 'M'}{index * STEP_WIDTH + STEP_WIDTH // 2} {_y(value, top)}"
-            if not is_drawing:
-                path += "h.1"  # a single value is a dot
+            if not is_drawing and (index + 1 == len(values) or values[index + 1] is None):
+                path += f"m{-STEP_WIDTH // 2} 0h{STEP_WIDTH}"
         is_drawing = value is not None
     return path
 
