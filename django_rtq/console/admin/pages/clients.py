@@ -110,7 +110,7 @@ class ClientAdmin(SheetAdmin):
             except ValueError as error:  # it cannot be divided among shards
                 form.add_error(None, str(error))
         titles = {
-            "client": _("Limits of client %(client)s in queue %(queue)s"),
+            "client": ACTIONS["limit_client"].question,
             "each": _("Limits of each client in queue %(queue)s"),
             "queue": _("Limits of queue %(queue)s"),
         }
