@@ -13,6 +13,9 @@ from django_rtq.console.nouns import Place
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.selection import Selection
 from django_rtq.exceptions import LeaseNotExpired
+from django_rtq.workflows.handle import Workflow
+
+CANCELLED_AT_ONCE = 2_000  # jobs of a workflow; heartbeats cancel the others
 
 
 def _forget(place: Place, target: Target) -> str | bool:
@@ -56,6 +59,19 @@ ACTIONS = {
         _("Requeue dead jobs"),
         lambda target: Selection(filter=JobFilter(workflow=target.name)),
         lambda progress: not progress.state.is_final and any(step.dead for step in progress.steps),
+    ),
+    "cancel_workflow": Verb(
+        name="cancel",
+        label=_("Cancel workflow"),
+        permission=permissions.CANCEL,
+        do=lambda place, target: Workflow(target.name, backend=place.readers.place).cancel(most_jobs=CANCELLED_AT_ONCE),
+        done=_("Workflow %(name)s is cancelled. Running jobs were asked to stop."),
+        log=_("Cancelled workflow %(name)s."),
+        nothing=_("Nothing was done: the workflow is over."),
+        applies=lambda progress: not progress.state.is_final,
+        title=_("Cancel a workflow"),
+        question=_("This cancels workflow %(name)s."),
+        consequence=_("No step starts any more. Waiting jobs are cancelled, running ones are asked to stop."),
     ),
     "requeue_group": of_all_jobs("requeue", _("Requeue"), lambda target: target.name, lambda group: group.is_known),
     "discard_group": of_all_jobs("discard", _("Discard"), lambda target: target.name, lambda group: group.is_known),

@@ -24,11 +24,12 @@ class Target(NamedTuple):
     queue: str | None = None  # only there; None: in all queues, or it is in none
     by: str = ""  # who does it
     options: frozenset[str] = frozenset()  # what was asked for beside it
+    title: str = ""  # what people call it, if not by its name
 
     @property
     def words(self) -> dict[str, Any]:
         """What texts say of it."""
-        return {"name": clean_text(self.name, 100) or _("(none)"), "queue": self.queue or ""}
+        return {"name": clean_text(self.title or self.name, 100) or _("(none)"), "queue": self.queue or ""}
 
 
 class Said(NamedTuple):

@@ -11,7 +11,9 @@ from django_rtq import admin as pages
 from django_rtq.console.admin.pages.page_admin import show
 from django_rtq.console.admin.pages.queues import QueueAdmin
 from django_rtq.console.nouns import Place
+from django_rtq.exceptions import RedisNotAllowed
 from django_rtq.models import Queue
+from django_rtq.testing import captured
 from tests.console.admin.conftest import every_page, links, text, url_of
 from tests.console.admin.test_dead_letters import hidden_fields
 from tests.support.jobs import QUEUE, claimed_job
@@ -228,3 +230,10 @@ def test_the_side_bar_marks_running_jobs_on_their_own_page_only(jobs, operator, 
 def test_what_is_not_translated_is_marked_as_english(jobs, operator, language, marks):
     html = text(operator.get(url_of("queue_changelist"), headers={"Accept-Language": language}))
     assert f'<div class="rtq"{marks}>' in html
+
+
+def test_where_jobs_are_collected_a_page_says_what_it_needs_and_others_work(admin_client):
+    with captured():
+        assert admin_client.get("/admin/").status_code == 200
+        with pytest.raises(RedisNotAllowed, match=r"private_redis\(\)"):
+            admin_client.get("/admin/django_rtq/queue/")

@@ -105,7 +105,7 @@ def test_it_is_cancelled_after_a_question(redis, broker, operator):
 
 
 def test_of_a_large_one_heartbeats_cancel_the_rest(redis, broker, operator, monkeypatch):
-    monkeypatch.setattr("django_rtq.console.admin.pages.workflows.CANCELLED_IN_REQUEST", 4)
+    monkeypatch.setattr("django_rtq.console.acting.actions.CANCELLED_AT_ONCE", 4)
     workflow_store(broker).start(workflow_store(broker).store(parts_flow(6))[2])
 
     html = text(operator.post(f"{PAGE}cancel/", follow=True))

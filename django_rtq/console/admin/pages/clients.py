@@ -21,7 +21,7 @@ from django_rtq.console.admin.forms import LimitsForm
 from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.readers import Readers, readers_of
-from django_rtq.console.render.html import action_html, tables
+from django_rtq.console.render.html import tables
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.clients import CLIENTS, IN_QUEUES, LIMIT_LABELS, SHARES_NOTE
 from django_rtq.core.broker.task_backends import shard_places
@@ -60,22 +60,21 @@ class ClientAdmin(SheetAdmin):
         switch = SWITCHES["client"].off if is_paused else SWITCHES["client"].on
         label = _("Resume in all queues") if is_paused else _("Pause in all queues")
         viewer = self.viewer(request)
-        of_all = replace(viewer, fields=lambda name: {"client": name})
         context = {
             "title": _("Client %(name)s") % {"name": _shown(name)},
             "tables": tables(
                 IN_QUEUES, in_queues, replace(viewer, fields=lambda queue: {"client": name, "queue": queue})
             ),
-            "buttons": [
-                action_html(verb, "client", name, of_all, is_button=bool(verb.question))
-                for verb, about in (
+            "buttons": self.buttons(
+                name,
+                replace(viewer, fields=lambda name: {"client": name}),
+                (
                     (replace(switch, label=label, applies=bool), in_queues),
                     (ACTIONS["cancel_client"], in_queues),
                     (ACTIONS["requeue_client"], in_queues),
                     (ACTIONS["erase_client"], name),
-                )
-                if verb.applies(about) and viewer.may(verb.permission)
-            ],
+                ),
+            ),
             "shares_note": SHARES_NOTE,
             "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
         }

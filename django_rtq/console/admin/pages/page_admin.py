@@ -25,7 +25,7 @@ from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import QueryError
 from django_rtq.core.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.conf.config import get_config
-from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound
+from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound, WorkflowNotFound
 
 View = Callable[..., HttpResponse]
 
@@ -183,6 +183,9 @@ class PageAdmin(admin.ModelAdmin):
                 "expired."
             )
             return self._render_problem(request, _("Job not found"), why % {"id": error.job_id}, status=404)
+        except WorkflowNotFound as error:
+            why = _("Workflow %(id)s was not found. The ID is wrong, or it ended long ago.")
+            return self._render_problem(request, _("Workflow not found"), why % {"id": error.workflow_id}, status=404)
         except QueryError as error:
             return self._render_problem(request, _("Search jobs"), str(error), status=400)
         except BrokerError as error:

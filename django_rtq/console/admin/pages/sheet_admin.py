@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, all_shards_of, place_of
 from django_rtq.console.render.column import PageUrl
-from django_rtq.console.render.html import Viewer, listing
+from django_rtq.console.render.html import Viewer, action_html, listing
 from django_rtq.console.render.sheet import Sheet, Wanted
 from django_rtq.models import AdminEntry
 
@@ -78,6 +78,14 @@ class SheetAdmin(PageAdmin):
             **self.ask_context(request, verb, target),
         }
         return self.render(request, "confirm.html", context, is_form=True)
+
+    def buttons(self, name: str, viewer: Viewer, verbs: Iterable[tuple[Verb, Any]]) -> Sequence[str]:
+        """What can be done with one row, on its own page: verbs, each with what it applies to."""
+        return [
+            action_html(verb, self.sheet.model, name, viewer, is_button=bool(verb.question))
+            for verb, about in verbs
+            if verb.applies(about) and viewer.may(verb.permission)
+        ]
 
     # -- what a subject may say otherwise
 

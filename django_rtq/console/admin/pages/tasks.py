@@ -24,7 +24,7 @@ from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.metrics.reader import MAX_HOURS
 from django_rtq.console.reading.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
-from django_rtq.console.render.html import Table, action_html, beside_name, figures, tables
+from django_rtq.console.render.html import Table, beside_name, figures, tables
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.dead_letters import GROUPS, Group
 from django_rtq.console.subjects.schedules import SCHEDULES
@@ -63,15 +63,15 @@ class TaskAdmin(SheetAdmin):
             "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
             "task_name": name,
             "beside_name": beside_name(TASKS, row, viewer),
-            "buttons": [
-                action_html(verb, "registeredtask", name, viewer, is_button=bool(verb.question))
-                for verb, about in (
+            "buttons": self.buttons(
+                name,
+                viewer,
+                (
                     (replace(switch, label=label), row),
                     (ACTIONS["cancel_task"], details),
                     (ACTIONS["requeue_task"], details),
-                )
-                if verb.applies(about) and viewer.may(verb.permission)
-            ],
+                ),
+            ),
             "may_be_enqueued": code is not None and not row.is_internal,
             "signature": signature_of(code.func) if code else "",
             "description": inspect.getdoc(code.func) or "" if code else "",
