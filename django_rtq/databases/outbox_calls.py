@@ -7,10 +7,10 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from django_rtq.core.broker.messages import EnqueueCall
+from django_rtq.core.broker.messages import EnqueueCall, is_refusal
 from django_rtq.core.broker.task_backends import place_of, place_of_job, shard_of
 from django_rtq.core.jobs.log_fields import about_jobs
-from django_rtq.core.transactions.on_commit import Outbox, away, has_transaction
+from django_rtq.core.transactions.on_commit import Answers, Outbox, away, has_transaction, refusal
 from django_rtq.core.transactions.rules import outbox_database
 from django_rtq.databases.outbox import delete_or_log, outbox_lag, store
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
@@ -30,9 +30,6 @@ class _Outbox:
     def store(self, alias: str, task: str, call: EnqueueCall) -> list[Any]:
         return store(alias, task, call)
 
-    def delete(self, alias: str, job_ids: Sequence[str]) -> None:
-        delete_or_log(alias, job_ids)
-
     def store_instead(self, task: str, call: EnqueueCall, error: BrokerError) -> bool:
         alias = outbox_database()
         if alias is None or has_transaction(alias):
@@ -44,13 +41,30 @@ class _Outbox:
         logger.log(level, text, len(call.jobs), task, error, extra=extra)
         return True
 
-    def log_refused(self, calls: Sequence[tuple[EnqueueCall, Exception]]) -> None:
+    def note_answers(self, calls: Sequence[tuple[EnqueueCall, Answers]], alias: str = "") -> None:
+        answered = [(call, answers) for call, answers in calls if not isinstance(answers, BrokerError)]
+        stored = [
+            job.id
+            for call, answers in answered
+            for job, answer in zip(call.jobs, answers, strict=True)
+            if not is_refusal(answer)
+        ]
+        if alias and stored:
+            delete_or_log(alias, stored)
+        if away:
+            for call, _ in answered:
+                self._end_outage(call)
+        refused = [(call, error) for call, answers in calls if (error := refusal(call, answers))]
+        if alias and refused:
+            self._log_refused(refused)
+
+    def _log_refused(self, calls: Sequence[tuple[EnqueueCall, Exception]]) -> None:
         extra = about_jobs([job.id for call, _ in calls for job in call.jobs])
         told = [error for call, error in calls if self._begins_outage(call, error)]
         text = "Redis did not accept the jobs of a transaction; they wait in the outbox, as the next ones do: %s"
         logger.log(logging.WARNING if told else logging.DEBUG, text, (told or [calls[0][1]])[0], extra=extra)
 
-    def end_outage(self, call: EnqueueCall) -> None:
+    def _end_outage(self, call: EnqueueCall) -> None:
         with self._lock:
             ended = sorted(away & _places_of(call))
             away.difference_update(ended)

@@ -236,7 +236,7 @@ def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = Fal
             raise
         return [JobHandle(job.id, queue, backend=backend) for job in jobs]
     if away and (box := outbox()):
-        box.end_outage(EnqueueCall(queue, jobs, backend=backend))
+        box.note_answers([(EnqueueCall(queue, jobs, backend=backend), answers)])
     if signals.job_enqueued.receivers:
         signals.send_enqueued(type(task), queue, task.name, _added(jobs, answers))
     return _handles(task, queue, jobs, answers)

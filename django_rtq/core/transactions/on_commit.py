@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from django.db import connections, transaction
 
 from django_rtq.core.broker.brokers import get_broker, on_brokers_forgotten
-from django_rtq.core.broker.messages import EnqueueCall, is_refusal, queue_full
+from django_rtq.core.broker.messages import EnqueueCall, queue_full
 from django_rtq.core.extension import required
 from django_rtq.core.transactions.rules import outbox_database, written_database
 from django_rtq.exceptions import BrokerError, QueueFull
@@ -37,23 +37,20 @@ away: set[str] = set()
 on_brokers_forgotten.append(away.clear)
 
 
+Answers = Sequence[str] | BrokerError  # to a call, or why its jobs are not in Redis, or may not be
+
+
 class Outbox(Protocol):
     """The rows of jobs that are committed and not known to be in Redis yet: RTQ["OUTBOX"]."""
 
     def store(self, alias: str, task: str, call: EnqueueCall) -> list[Any]:
         """Insert a row for each job, in the open transaction. Returns the jobs as they are to be sent then."""
 
-    def delete(self, alias: str, job_ids: Sequence[str]) -> None:
-        """Delete rows of jobs that were sent. Raises nothing."""
-
-    def log_refused(self, calls: Sequence[tuple[EnqueueCall, Exception]]) -> None:
-        """Log that Redis did not accept jobs of a commit, which have rows."""
-
     def store_instead(self, task: str, call: EnqueueCall, error: BrokerError) -> bool:
         """Insert rows for jobs that Redis did not accept. False: a transaction is open, which may roll back."""
 
-    def end_outage(self, call: EnqueueCall) -> None:
-        """Redis has answered this call, and some Redis had not accepted jobs before."""
+    def note_answers(self, calls: Sequence[tuple[EnqueueCall, Answers]], alias: str = "") -> None:
+        """These calls were sent. `alias`: the database with rows of their jobs, if they have some. Raises nothing."""
 
 
 class Finish(Protocol):
@@ -147,44 +144,27 @@ def _deferred(entry: Any) -> _Deferred | None:
 
 def _send(calls: Sequence[_Deferred]) -> None:
     """Send all. Raises the first error of jobs that are not in the outbox, after the others have been finished."""
-    refused: list[tuple[_Deferred, BrokerError | QueueFull]] = []
-    in_redis: list[str] = []
-    for deferred, answers in zip(calls, _answers(calls), strict=True):
-        if isinstance(answers, BrokerError):
-            refused.append((deferred, answers))
-            continue
-        deferred.is_done = True
-        deferred.finish(answers, is_stored=deferred.outbox is not None)
-        jobs = deferred.call.jobs
-        if full := queue_full(deferred.call.queue, jobs, answers):
-            refused.append((deferred, full))
-        if deferred.outbox:
-            in_redis += [job.id for job, answer in zip(jobs, answers, strict=True) if not is_refusal(answer)]
-    if in_redis and (box := calls[0].outbox):
-        box.delete(calls[0].alias, in_redis)
-    if away and (box := outbox()):
-        for deferred in calls:
-            if deferred.is_done:
-                box.end_outage(deferred.call)
-    if refused:
-        _leave_in_outbox(refused)
-
-
-def _leave_in_outbox(refused: Sequence[tuple[_Deferred, BrokerError | QueueFull]]) -> None:
-    """Finish the calls that Redis has refused. Raises the first error of jobs that are not in the outbox."""
-    for deferred, error in refused:
-        if not deferred.outbox:
-            raise error
-        if not deferred.is_done:
+    box, error = calls[0].outbox, None
+    answered = list(zip(calls, _answers(calls), strict=True))
+    for deferred, answers in answered:
+        replied = None if isinstance(answers, BrokerError) else answers
+        if box or replied is not None:
             deferred.is_done = True
-            deferred.finish(None, is_stored=True)
-    if box := refused[0][0].outbox:
-        box.log_refused([(deferred.call, error) for deferred, error in refused])
+            deferred.finish(replied, is_stored=box is not None)
+        error = error or refusal(deferred.call, answers)
+    if asked := box or (outbox() if away else None):
+        asked.note_answers([(deferred.call, answers) for deferred, answers in answered], calls[0].alias if box else "")
+    if error and not box:
+        raise error
 
 
-def _answers(calls: Sequence[_Deferred]) -> list[list[str] | BrokerError]:
-    """The answers to each call, or why its jobs are not in Redis, or may not be."""
-    answers: dict[int, list[str] | BrokerError] = {}
+def refusal(call: EnqueueCall, answers: Answers) -> BrokerError | QueueFull | None:
+    """Why not all jobs of a call are in Redis, or may not be; None: they are."""
+    return answers if isinstance(answers, BrokerError) else queue_full(call.queue, call.jobs, answers)
+
+
+def _answers(calls: Sequence[_Deferred]) -> list[Answers]:
+    answers: dict[int, Answers] = {}
     by_broker: dict[Broker, list[int]] = {}
     for number, deferred in enumerate(calls):
         by_broker.setdefault(get_broker(deferred.call.backend), []).append(number)
