@@ -43,7 +43,6 @@ T = TypeVar("T")
 Arguments: TypeAlias = tuple[Sequence[Any], dict[str, Any]]
 Calls: TypeAlias = Iterable[tuple[Sequence[Any], Mapping[str, Any]]]
 Handles: TypeAlias = list[JobHandle[Any]]
-Item = TypeVar("Item")
 
 STORED = frozenset(("ok", "exists"))  # what most answers are
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1  # seconds between two tries while a queue is full: each is twice the one before
@@ -378,15 +377,10 @@ def _wait_for_room(
     Does not wait in a transaction, which would keep its locks meanwhile.
     """
     latest, replies = list(answers), [answers]
-    if is_in_transaction():
-        return _marked(latest, replies)
-    for pause in pauses(queue, latest):
-        time.sleep(pause)
-        places = _refused(latest)
-        again = [jobs[place] for place in places]
-        replies.append(send(again))
-        _replace(latest, places, replies[-1])
-        _replace(jobs, places, again)  # they may have new ids
+    if not is_in_transaction():
+        for pause, again in _tries(queue, jobs, latest, replies):
+            time.sleep(pause)
+            replies.append(send(again))
     return _marked(latest, replies)
 
 
@@ -395,14 +389,22 @@ async def _await_room(
 ) -> list[str]:
     """_wait_for_room() for coroutines. The event loop goes on."""
     latest, replies = list(answers), [answers]
-    for pause in pauses(queue, latest):
+    for pause, again in _tries(queue, jobs, latest, replies):
         await asyncio.sleep(pause)
+        replies.append(await send(again))
+    return _marked(latest, replies)
+
+
+def _tries(
+    queue: str, jobs: list[NewJob], latest: list[str], replies: Sequence[Sequence[str]]
+) -> Iterator[tuple[float, list[NewJob]]]:
+    """How long to wait, and the refused jobs to send again then. The caller adds the reply."""
+    for pause in pauses(queue, latest):
         places = _refused(latest)
         again = [jobs[place] for place in places]
-        replies.append(await send(again))
-        _replace(latest, places, replies[-1])
-        _replace(jobs, places, again)
-    return _marked(latest, replies)
+        yield pause, again
+        for place, answer, job in zip(places, replies[-1], again, strict=True):
+            latest[place], jobs[place] = answer, job  # it may have a new id
 
 
 def is_in_transaction() -> bool:
@@ -429,8 +431,3 @@ def _marked(latest: list[str], replies: Iterable[Sequence[str]]) -> list[str]:
 
 def _refused(answers: Sequence[str]) -> list[int]:
     return [place for place, answer in enumerate(answers) if is_refusal(answer)]
-
-
-def _replace(old: list[Item], places: Sequence[int], new: Sequence[Item]) -> None:
-    for place, item in zip(places, new, strict=True):
-        old[place] = item
