@@ -17,7 +17,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from asgiref.sync import sync_to_async
 
 from django_rtq.console.incidents import Incident, of_shards, read_incidents
-from django_rtq.console.merging import joined, merge
+from django_rtq.console.merging import joined
 from django_rtq.console.reading.actions import PLAINLY, Actions, How, Verb, changed_body
 from django_rtq.console.reading.clients.client_states import ClientInQueue
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
@@ -223,7 +223,7 @@ def find_jobs(readers: Readers, selection: Selection) -> Iterator[JobDetails]:
 
 def _sweep(place: Place, sweep: Sweep) -> int:
     """Raises the error that has stopped it; what was done before stays done."""
-    result = merge(place.readers.in_each_shard(lambda shard: shard.sweeps.run(sweep)))
+    result = place.readers.sweeps.run(sweep)
     if result.stopped_by is not None:
         raise result.stopped_by
     return result.count

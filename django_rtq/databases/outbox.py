@@ -14,7 +14,7 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import islice
@@ -205,6 +205,12 @@ def outbox_lag(place: str) -> OutboxLag | None:
     oldest, why, queue = first or ("", "", "")
     seconds = max(0.0, time.time_ns() / 1e9 - made_ms(oldest) / 1000) if oldest else 0.0
     return OutboxLag(jobs=jobs, oldest_seconds=seconds, oldest_error=why, oldest_queue=queue)
+
+
+def sum_of_lags(lags: Iterable[OutboxLag | None]) -> OutboxLag | None:
+    """What waits in the outbox for all shards."""
+    every = sorted((lag for lag in lags if lag is not None), key=lambda lag: (lag.error == "", -lag.oldest_seconds))
+    return replace(every[0], jobs=sum(lag.jobs for lag in every)) if every else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,7 @@
-"""The base classes of the commands of the console: in each shard, and their actions, tables and answers."""
+"""The base classes of the commands of the console: the place that they are about, actions, tables and answers."""
 
 from __future__ import annotations
 
-import io
-import json
 import sys
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,95 +13,64 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
 from django_rtq.console.acting.verb import Said, Target, Verb
-from django_rtq.console.commands.prompts import NotHere, client_argument, positive
+from django_rtq.console.commands.prompts import client_argument, positive
 from django_rtq.console.nouns import Place
 from django_rtq.console.output import Column, as_json, count, number, table
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.json import as_dict
 from django_rtq.console.render.sheet import Row, Sheet
 from django_rtq.console.render.terminal import columns
-from django_rtq.core.broker.task_backends import pinned_in, place_of_job, shard_of, shard_place
-from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, RTQCommand, one_line
-from django_rtq.exceptions import ConfigurationError, RTQError
-from django_rtq.scale.placement import shard_of_client
+from django_rtq.console.shards.all_shards import SilentShard
+from django_rtq.console.shards.merged import AllShards
+from django_rtq.core.broker.task_backends import shard_numbers
+from django_rtq.core.commands.command import Argument, Options, RTQCommand, one_line
+from django_rtq.exceptions import RTQError
 
+LOOKING = (None, "list", "show")  # actions that change nothing; None: of a command without actions
 NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
 
 
 class ConsoleCommand(RTQCommand):
-    """A command that looks at jobs, or acts on them."""
+    """A command that looks at jobs, or acts on them: of one Redis, or of all shards together.
 
-    in_each_shard = True  # in RTQ["SHARDS"], or once for all
+    Those that look do without shards that do not answer. These are named in the end, and the exit code is 1.
+    """
+
+    name = ""  # of the place that it is about
+    is_looking = False
+    silent: dict[int, SilentShard]
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        self.name, self.is_looking, self.silent = self.named_place(options), options.get("action") in LOOKING, {}
+        try:
+            answer = super().execute(*args, **options)
+        finally:
+            is_incomplete = self.told_silent()
+        if is_incomplete:
+            sys.exit(1)
+        return answer
+
+    def told_silent(self) -> bool:
+        """Name the shards that did not answer, once. Returns whether there were some."""
+        told = [f"shard {shard.number}: {one_line(shard.error)}" for shard in self.silent.values()]
+        for text in told:
+            self.stderr.write(text)
+        self.silent.clear()
+        return bool(told)
 
     @property
     def rtq(self) -> Place:
         """The place that it is about."""
-        return Place(pinned_in(self.place))
+        if self.name or not self.is_looking or not shard_numbers():
+            return Place(self.name)
+        readers = AllShards(is_patient=True)
+        readers.silent = self.silent
+        return Place(readers=readers)
 
     @property
     def readers(self) -> Readers:
         """Those of this place."""
         return self.rtq.readers
-
-    def places(self, options: Options) -> list[str]:
-        """Those of the jobs that are named, if any are."""
-        ids = options.get("ids")
-        if not ids or options.get("shard") is not None or options.get("backend"):
-            return super().places(options)
-        try:
-            return list(dict.fromkeys(map(_place_of, ids)))
-        except ConfigurationError:
-            return [""]  # what is wrong is said, with an exit code, where the settings are needed
-
-    def execute_in(self, places: Sequence[str], *args: Any, **options: Any) -> str | None:
-        # With --json it does not depend on where things are whether the answer is one of shards.
-        is_of_shards = options.get("json") and options.get("shard") is None and shard_of(places[0]) is not None
-        try:
-            if self.in_each_shard and (len(places) > 1 or is_of_shards):
-                self._execute_in_each(places, *args, **options)
-                return None
-            return super().execute_in(places, *args, **options)
-        except NotHere as error:  # Django prints the name of the class
-            raise CommandError(str(error), returncode=error.returncode) from None
-
-    def _execute_in_each(self, places: Sequence[str], *args: Any, **options: Any) -> None:
-        """Run for each shard. One that fails does not keep the others from it.
-
-        The exit code is the worst of all; of those of the clients that are named, if any are. What is in one shard only
-        need not be in the others.
-        """
-        if options.get("watch") is not None:
-            text = f"There are {len(places)} shards, and --watch is about one of them: choose it with --shard."
-            raise CommandError(text, returncode=WRONG_USAGE)
-        out, answers = options.get("stdout") or self.stdout, dict[int, io.StringIO]()
-        missing, codes, of_clients = list[NotHere](), [0], _places_of_clients(options)
-        for place in places:
-            name = f"shard {shard_of(place)}"
-            if self.verbosity and not options.get("json"):
-                out.write(f"{name}:\n")
-            try:
-                self.execute_at(place, *args, **_for_shard(place, options, answers))
-            except NotHere as error:
-                missing.append(error)
-            except CommandError as error:
-                (options.get("stderr") or self.stderr).write(f"{name}: {error}\n")
-                codes += [error.returncode] if place in (of_clients or [place]) else []
-            except SystemExit as end:
-                codes.append(end.code if isinstance(end.code, int) else 1)
-        if len(missing) == len(places):
-            raise missing[0]
-        if said := [(shard, json.loads(text)) for shard, answer in answers.items() if (text := answer.getvalue())]:
-            out.write(as_json(self.merged(said)) + "\n")
-        if worst := max(codes):
-            sys.exit(worst)
-
-    def merged(self, answers: Sequence[tuple[int, Any]]) -> Any:
-        """One answer of those of the shards: all items, or an item for each shard. Each has the number of its shard."""
-        return [
-            {"shard": shard, **item}
-            for shard, answer in answers
-            for item in (answer if isinstance(answer, list) else [answer])
-        ]
 
     def table_width(self) -> int | None:
         """How wide tables may be. None: they are not cut, because this is no terminal, or -v 2 asks for all."""
@@ -113,30 +80,6 @@ class ConsoleCommand(RTQCommand):
         """A table with a line for each item."""
         heading, *lines = table(columns, items, self.table_width())
         return "\n".join([self.style.MIGRATE_HEADING(heading), *lines])
-
-
-def _for_shard(place: str, options: Options, answers: dict[int, io.StringIO]) -> Options:
-    """The options of a command in one of several shards: the ids that are there, and where its JSON goes."""
-    own: Options = {}
-    if options.get("json"):
-        own["stdout"] = answers[shard_of(place) or 0] = io.StringIO()
-    if options.get("ids"):
-        own["ids"] = [job_id for job_id in options["ids"] if _place_of(job_id) == place]
-    return {**options, **own}
-
-
-def _places_of_clients(options: Options) -> list[str]:
-    """The shards of the clients that are named; none: it is about all clients."""
-    named = options.get("clients") or options.get("client")
-    clients = [named] if isinstance(named, str) else named
-    if not clients:
-        return []
-    queue = options.get("queue") or ""
-    return [shard_place(shard_of_client(queue, client) or 0) for client in clients if client]
-
-
-def _place_of(job_id: str) -> str:
-    return place_of_job("", job_id)
 
 
 JSON = Argument("--json", action="store_true", help="Print JSON.")
@@ -191,11 +134,14 @@ class SheetCommand(ActionCommand):
 
     def print_sheet(self, options: Options, sheet: Sheet[Row], rows: Sequence[Row], *, if_none: str = "") -> None:
         """Print these rows as JSON, as a table, or a sentence if there are none."""
+        of_shards = self.readers.is_of_all_shards
         with override("en"):
             if options["json"]:
-                self.stdout.write(as_json([as_dict(sheet, row) for row in rows]))
+                self.stdout.write(as_json([as_dict(sheet, row, of_shards=of_shards) for row in rows]))
+            elif rows or not if_none:
+                self.stdout.write(self.table_text(columns(sheet, rows, of_shards=of_shards), rows))
             else:
-                self.stdout.write(self.table_text(columns(sheet, rows), rows) if rows or not if_none else if_none)
+                self.stdout.write(if_none)
 
     def run_each(
         self, options: Options, verb: Verb, noun: str, targets: Mapping[str, Target], would: Callable[[str], Any]

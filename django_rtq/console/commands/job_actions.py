@@ -15,8 +15,8 @@ from django.utils.translation import override
 from django_rtq.console.acting.jobs import done_text, question, words_of
 from django_rtq.console.commands.command import ConsoleCommand
 from django_rtq.console.commands.job_arguments import VERBS
-from django_rtq.console.commands.job_selection import find_one, read_selection, selected_queues
-from django_rtq.console.commands.prompts import check_interactive, confirm
+from django_rtq.console.commands.job_selection import find_one, read_selection
+from django_rtq.console.commands.prompts import check_interactive, confirm, known_queues
 from django_rtq.console.nouns import find_jobs
 from django_rtq.console.output import ProgressLine, as_json, count, number
 from django_rtq.console.reading.actions import ACTIONS, Answers, check_target
@@ -24,6 +24,7 @@ from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Count, Result, Sweep, run_steps
 from django_rtq.console.redaction import redacted
+from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.commands.command import INTERRUPTED, one_line
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import JobError, JobNotFound, WrongState
@@ -53,8 +54,11 @@ class JobAction:
 
     def _act_on_ids(self) -> None:
         options, job_ids = self._options, list(dict.fromkeys(self._options["ids"]))
-        sweep = self._sweep(Selection(queues=selected_queues(self._readers, options), ids=job_ids))
+        queues = known_queues(self._readers, filter(None, [options["queue"]]))
+        sweep = self._sweep(Selection(queues=queues, ids=job_ids))
         result = self._readers.sweeps.run(sweep)
+        if result.stopped_by is not None and not result.answers:
+            raise result.stopped_by
         answers = {} if result.stopped_by else {job_id: result.answers.get(job_id, "missing") for job_id in job_ids}
         failed = self._failed(answers)
         self._report(sweep, result, failed)
@@ -156,8 +160,11 @@ class JobAction:
     # -- another queue in which they are requeued
 
     def _check_target(self) -> None:
+        ids, places = self._options["ids"], self._readers.places
+        if ids and self._readers.is_of_all_shards:
+            places = list(dict.fromkeys(place_of_job("", job_id) for job_id in ids))
         try:
-            check_target(self._target, [self._command.place])
+            check_target(self._target, places)
         except ValueError as error:
             raise CommandError(one_line(error)) from error
 

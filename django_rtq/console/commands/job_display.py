@@ -51,6 +51,7 @@ def job_dict(job: JobDetails) -> dict[str, Any]:
     newest = job.attempts[-1] if job.attempts else Attempt.read({})
     return {
         "id": job.id,
+        **({} if job.shard is None else {"shard": job.shard}),
         "state": str(job.state),
         "task": job.task,
         "queue": job.queue,

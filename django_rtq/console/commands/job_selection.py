@@ -45,13 +45,6 @@ def read_selection(readers: Readers, options: dict[str, Any]) -> Selection:
     return selection
 
 
-def selected_queues(readers: Readers, options: dict[str, Any]) -> list[str]:
-    """The queue that --queue names, or all. Raises CommandError for an unknown one."""
-    if options["queue"] is None:
-        return readers.queues.names()
-    return known_queues(readers, [options["queue"]])
-
-
 def list_jobs(readers: Readers, options: dict[str, Any], limit: int | None) -> Iterator[JobDetails]:
     """The jobs that match: those that a query finds as the search of the admin does, others as in find_jobs()."""
     selection = read_selection(readers, options)

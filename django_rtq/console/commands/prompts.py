@@ -20,10 +20,6 @@ from django_rtq.core.validation import did_you_mean
 MOST = 1_000_000_000  # of --limit
 
 
-class NotHere(CommandError):
-    """What is named is not in this Redis. With shards it may be in another one."""
-
-
 def job_id(text: str) -> str:
     """The type of an argument that is the id of a job."""
     if not text or len(text) > 200 or not text.isprintable():
@@ -67,12 +63,13 @@ def system_user() -> str:
 
 def known_queues(readers: Readers, names: Iterable[str]) -> list[str]:
     """The names without duplicates. Raises CommandError for a queue neither declared nor used: it is likely a typo."""
-    wanted, known = list(dict.fromkeys(names)), sorted({*declared_queues(readers.place), *readers.queues.names()})
+    wanted = list(dict.fromkeys(names))
+    known = sorted({*declared_queues(readers.place), *readers.queues.names()}) if wanted else []
     for name in wanted:
         if name not in known:
             others = f" Known are: {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}."
             hint = did_you_mean(name, known, otherwise=others if known else "", quoted=True)
-            raise NotHere(f"No queue {one_line(repr(name), 100)} is declared, or has been used yet.{hint}")
+            raise CommandError(f"No queue {one_line(repr(name), 100)} is declared, or has been used yet.{hint}")
     return wanted
 
 

@@ -18,6 +18,7 @@ from django_rtq.console.commands.command import JSON, NO_WORKER, ConsoleCommand
 from django_rtq.console.commands.prompts import known_queues
 from django_rtq.console.incidents import (
     Incident,
+    Seen,
     find_incidents,
     host_incidents,
     of_shards,
@@ -25,15 +26,16 @@ from django_rtq.console.incidents import (
     seen_in,
     worst_of,
 )
+from django_rtq.console.merging import merge
 from django_rtq.console.output import Column, as_json, count, duration, facts
-from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerDetails
+from django_rtq.console.reading.details import RunningJob, WorkerDetails
 from django_rtq.console.reading.queues import unserved
 from django_rtq.console.reading.readers import Readers, readers_of
-from django_rtq.core.broker.task_backends import place_of, shard_of
+from django_rtq.core.broker.task_backends import shard_of
 from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, Options, one_line, seconds_from
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.databases.clocks import utc_now
-from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag
+from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag, sum_of_lags
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, RTQError
 
 CODES = {"ok": 0, "warning": 1, "critical": 2}  # of --check
@@ -83,6 +85,7 @@ WORKER_COLUMNS = [
     Column("DONE", lambda worker: worker.jobs_done, right=True),
     Column("RUNS", _activity),
 ]
+SHARD_COLUMN = Column("SHARD", lambda worker: worker.shard, right=True)
 COMMAND_COLUMNS = [Column("COMMAND", lambda command: command[0]), Column("WHAT IT DOES", lambda command: command[1])]
 # What JSON has of a running job, a worker and the server.
 RUNNING = ("id", "queue", "task", "client", "attempt", "seconds", "progress", "is_stopping")
@@ -144,10 +147,9 @@ class Command(ConsoleCommand):
         else:
             self._show(options)
 
-    def execute_in(self, places: Sequence[str], *args: Any, **options: Any) -> str | None:
-        self.in_each_shard = not options["check"]  # which is one answer of all
+    def execute(self, *args: Any, **options: Any) -> str | None:
         try:
-            return super().execute_in(places, *args, **options)
+            return super().execute(*args, **options)
         except CommandError as error:
             if options["check"] and error.returncode == 1:  # settings, or the database: no warning
                 error.returncode = CODES["critical"]
@@ -190,9 +192,7 @@ class Command(ConsoleCommand):
         self._list_commands(options)
 
     def _list_commands(self, options: Options) -> None:
-        """Once, if there are several shards."""
-        is_for_all = not options["json"] and options["queues"] is None
-        if is_for_all and self.place == place_of(self.places(options)[-1]):
+        if not options["json"] and options["queues"] is None:
             self.stdout.write("\n" + self.table_text(COMMAND_COLUMNS, list(_commands())))
             self.stdout.write("\nAll options of one:  python manage.py rtq_jobs --help")
 
@@ -207,6 +207,7 @@ class Command(ConsoleCommand):
                 else:
                     self.stdout.write(f"{text}\n")
                 self.stdout.flush()
+                self.told_silent()
                 sleep(seconds)
                 text = self._next_render(options)
         except KeyboardInterrupt:
@@ -223,28 +224,32 @@ class Command(ConsoleCommand):
                 sleep(WATCH_SECONDS)
 
     def _render(self, options: Options) -> str:
-        names, lag = _split(options["queues"]), outbox_lag(self.place)
+        self.silent.clear()
         try:
-            return self._read(names, lag, json=options["json"])
+            return self._read(_split(options["queues"]), json=options["json"])
         except BrokerUnavailable:
-            if lag is not None:
+            if (lag := sum_of_lags(map(outbox_lag, self.places(options)))) is not None:
                 self.stderr.write(_outbox_text(lag))
             raise
 
-    def _read(self, names: list[str] | None, lag: OutboxLag | None, *, json: bool) -> str:
+    def _read(self, names: list[str] | None, *, json: bool) -> str:
         readers = self.readers
-        overview = readers.overview.read()
+        every = readers.in_each_shard(_look)
+        overview, lag = merge(seen.overview for seen in every), sum_of_lags(seen.lag for seen in every)
         queues, workers = [row.details for row in overview.queues], overview.workers
-        incidents = find_incidents(seen_in(self.place, overview, lag))
+        incidents = find_incidents(every[0])
+        if readers.is_of_all_shards:
+            incidents = of_shards({shard_of(seen.place) or 0: find_incidents(seen) for seen in every})
         if names is not None:
             queues = readers.queues.details(known_queues(readers, names))
-            workers = readers.workers(names)
             incidents = [incident for incident in incidents if incident.queue in ("", *names)]
+        if names is not None or readers.is_of_all_shards:
+            workers = readers.workers(names)
         if json:
             state = {
                 "queues": [asdict(queue) for queue in queues],
                 "workers": list(map(_worker, workers)),
-                "unserved": _unserved(readers.place, names, queues, workers),
+                "unserved": _unserved(every, names),
                 "outbox": asdict(lag) if lag else None,
                 "server": facts(overview.server, SERVER),
                 "incidents": [incident.as_dict() for incident in incidents],
@@ -262,7 +267,8 @@ class Command(ConsoleCommand):
         if not workers:
             yield NO_WORKER
             return
-        yield self.table_text(WORKER_COLUMNS, workers)
+        of_shards = [SHARD_COLUMN] if workers[0].shard is not None else []
+        yield self.table_text([*WORKER_COLUMNS, *of_shards], workers)
         living = [worker for worker in workers if not worker.is_lost]
         hosts, busy = len({worker.host for worker in living}), sum(worker.busy for worker in living)
         slots = count(sum(worker.slots for worker in living), "slot")
@@ -283,6 +289,10 @@ def _read_incidents(readers: Readers, options: Options) -> tuple[list[Incident],
     return read_incidents(readers, overview, oldest_seconds=options["max_oldest"]), overview.now
 
 
+def _look(readers: Readers) -> Seen:
+    return seen_in(readers.place, readers.overview.read(), outbox_lag(readers.place))
+
+
 def _unreachable(away: Mapping[str, Any]) -> str:
     where = "".join(f"Shard {number}: " for number in away.get("shards", ()))
     return f"critical redis_unreachable: {where}{one_line(away['text'], 2000)}"
@@ -301,18 +311,18 @@ def _outbox_text(lag: OutboxLag) -> str:
         return f"Outbox: the database did not answer: {one_line(lag.error)}"
     if not lag.jobs:
         return "Outbox: empty"
-    more = " or more" if lag.jobs == MOST_COUNTED else ""
+    more = " or more" if lag.jobs >= MOST_COUNTED else ""
     why = f": {one_line(lag.oldest_error)}" if lag.oldest_error else ""
     return f"Outbox: {count(lag.jobs, 'job')}{more}, the oldest for {duration(lag.oldest_seconds)}{why}"
 
 
-def _unserved(
-    place: str, names: list[str] | None, queues: Sequence[QueueDetails], workers: Sequence[WorkerDetails]
-) -> list[str]:
-    """Queues without a worker: those that are declared, and others in which jobs wait."""
-    waiting = {queue.name for queue in queues if queue.queued or queue.scheduled or queue.retrying}
-    found = unserved(sorted({*declared_queues(place), *waiting}), workers)
-    return [name for name in found if names is None or name in names]
+def _unserved(every: Sequence[Seen], names: list[str] | None) -> list[str]:
+    """Queues without a worker somewhere: those that are declared, and others in which jobs wait."""
+    found: set[str] = set()
+    for seen in every:
+        waiting = {row.details.name for row in seen.overview.queues if row.details.waiting}
+        found.update(unserved({*declared_queues(seen.place), *waiting}, seen.overview.workers))
+    return sorted(name for name in found if names is None or name in names)
 
 
 def _split(text: str | None) -> list[str] | None:
@@ -326,7 +336,8 @@ def _split(text: str | None) -> list[str] | None:
 
 def _worker(worker: WorkerDetails) -> dict[str, Any]:
     running = [{name: value for name, value in asdict(job).items() if name in RUNNING} for job in worker.running]
-    return {**facts(worker, WORKER), "running": running}
+    of_shards = {} if worker.shard is None else {"shard": worker.shard}
+    return {**facts(worker, WORKER), **of_shards, "running": running}
 
 
 def _commands() -> Iterator[tuple[str, str]]:

@@ -131,8 +131,8 @@ class Command(SheetCommand):
         setters = _limit_setters(self.rtq, queue, options)
         values = {name: options[name] for name in LIMIT_KINDS if options[name] is not NOT_GIVEN}
         try:
-            if options["whole_queue"] and options.get("shard") is None:
-                values = share_of_queue(queue, values, self.place)
+            if options["whole_queue"] and self.readers.is_of_all_shards:
+                share_of_queue(queue, values, "")  # checks it
             limits_text(QUEUE_LIMITS if options["whole_queue"] else CLIENT_LIMITS, values)  # checks them all first
             for change in () if options["dry_run"] else setters.values():
                 change(**values)
@@ -210,8 +210,8 @@ class Command(SheetCommand):
         names = dict.fromkeys([*options.get("client", ()), *listed])
         state, clients = readers.clients.in_queue(queue, names)
         if options["json"]:
-            facts = {"matching": len(matching), "clients": [as_dict(OF_QUEUE, client) for client in clients]}
-            self.stdout.write(as_json({**asdict(state), **facts}))
+            rows = [as_dict(OF_QUEUE, client, of_shards=readers.is_of_all_shards) for client in clients]
+            self.stdout.write(as_json({**asdict(state), "matching": len(matching), "clients": rows}))
             return
         for whose, limits, why in (
             ("Whole queue", state.limits, holds_text(state.holds)),

@@ -20,9 +20,10 @@ from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.members import Membership, membership_of
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.redaction import redacted
+from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.commands.command import WRONG_USAGE, one_line
 from django_rtq.core.jobs.details import JobDetails
-from django_rtq.exceptions import JobError, PayloadError
+from django_rtq.exceptions import BrokerUnavailable, JobError, PayloadError
 
 LISTED = 50  # unless --limit says otherwise
 NONE_AT_ALL = "There are no jobs."
@@ -94,7 +95,8 @@ class Command(ConsoleCommand):
 
         def find(readers: Readers, name: str, options: dict[str, Any]) -> JobDetails:
             job, position = readers.find_with_position(name, options["queue"])
-            reasons[job.id], members[job.id] = waiting_reason(job, position), membership_of(job.id, self.place)
+            place = place_of_job(readers.place, job.id)
+            reasons[job.id], members[job.id] = waiting_reason(job, position), membership_of(job.id, place)
             return job
 
         jobs, problems = self._find(options, find)
@@ -115,6 +117,9 @@ class Command(ConsoleCommand):
                 jobs.append(find(readers, name, options))
             except JobError as error:
                 problems.append(one_line(error))
+            except BrokerUnavailable:
+                if not self.silent:
+                    raise
         return jobs, problems
 
     def _report_problems(self, options: dict[str, Any], problems: list[str]) -> None:

@@ -73,7 +73,7 @@ class Command(SheetCommand):
         self.report(options, {"queue": queue, "purged": purged}, [done if purged else nothing])
 
     def do_forget(self, options: Options) -> None:
-        readers, declared = self.readers, declared_queues(self.place)
+        readers, declared = self.readers, declared_queues(self.name)
         chosen = frozenset({"discard_outcomes"} if options["discard_outcomes"] else ())
         targets = {name: Target(name, options=chosen) for name in known_queues(readers, options["queues"])}
 

@@ -27,7 +27,7 @@ NAME = Argument("name", metavar="NAME", help="The schedule's name: see list.")
 
 
 class Command(SheetCommand):
-    in_each_shard = takes_shard = False
+    takes_shard = False
     help = "List the schedules of periodic jobs, run one now, or enable or disable one."
     exit_codes = (
         "Exit codes: 0 done; 1 unknown or invalid schedule, or Redis or the database did not answer; 64 wrong usage."

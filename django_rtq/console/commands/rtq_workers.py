@@ -11,7 +11,7 @@ from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import ALL, NO_WORKER, QUEUE, Action, SheetCommand
-from django_rtq.console.commands.prompts import NotHere, known_queues, system_user
+from django_rtq.console.commands.prompts import known_queues, system_user
 from django_rtq.console.reading.details import WorkerDetails
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.subjects.workers import WORKERS
@@ -94,6 +94,6 @@ def _named(workers: Iterable[WorkerDetails], names: Iterable[str]) -> list[Worke
             hint = did_you_mean(
                 name, [worker.name for worker in alive], otherwise=" See rtq_workers list.", quoted=True
             )
-            raise NotHere(f"No worker is named {one_line(repr(name), 100)}.{hint}")
+            raise CommandError(f"No worker is named {one_line(repr(name), 100)}.{hint}")
         selected |= matching
     return [worker for worker in alive if worker.name in selected]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django_rtq.console.commands.command import LIMIT, Action, SheetCommand
-from django_rtq.console.nouns import Place
 from django_rtq.console.output import count
 from django_rtq.console.reading.members import recent_in
 from django_rtq.console.subjects.workflows import STEPS, WORKFLOWS
@@ -14,7 +13,7 @@ ID = Argument("id", metavar="ID", help="The id of a workflow.")
 
 
 class Command(SheetCommand):
-    in_each_shard = takes_shard = False
+    takes_shard = False
     help = "List workflows, show one with its steps, cancel it, or requeue its dead jobs."
     exit_codes = "Exit codes: 0 done; 1 there is no such workflow, or Redis did not answer; 64 wrong usage."
     actions = {
@@ -35,7 +34,7 @@ class Command(SheetCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        flows = recent_in(Place(self.place).readers, options["limit"])
+        flows = recent_in(self.readers, options["limit"])
         self.print_sheet(options, WORKFLOWS, flows, if_none="There is no workflow.")
 
     def do_show(self, options: Options) -> None:
@@ -60,4 +59,4 @@ class Command(SheetCommand):
         self.report(options, {"requeued": number, "id": flow.id}, [said])
 
     def _find(self, options: Options) -> Workflow:
-        return get_workflow(options["id"], backend=self.place)
+        return get_workflow(options["id"], backend=self.name)

@@ -7,7 +7,7 @@ from typing import Any
 from django_rtq.console.render.sheet import Row, Sheet
 
 
-def as_dict(sheet: Sheet[Row], row: Row) -> dict[str, Any]:
-    """A row: its columns, and what else is known of it. The number of a shard is added where all shards are read."""
-    columns = {column.name: column.raw(row) for column in sheet.columns if not column.is_of_shards}
+def as_dict(sheet: Sheet[Row], row: Row, *, of_shards: bool = False) -> dict[str, Any]:
+    """A row: its columns, and what else is known of it. `of_shards`: all shards were read."""
+    columns = {column.name: column.raw(row) for column in sheet.columns if of_shards or not column.is_of_shards}
     return {**columns, **sheet.facts(row)}

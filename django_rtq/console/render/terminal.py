@@ -13,9 +13,12 @@ from django_rtq.console.render.sheet import Row, Sheet
 NOTHING: tuple[Any, ...] = (None, "", [])
 
 
-def columns(sheet: Sheet[Row], rows: Sequence[Row]) -> list[output.Column]:
-    """The columns of a table of these rows: those that pages show small only if a row has something there."""
-    shown = (column for column in sheet.columns if not column.is_of_shards)
+def columns(sheet: Sheet[Row], rows: Sequence[Row], *, of_shards: bool = False) -> list[output.Column]:
+    """The columns of a table of these rows: those that pages show small only if a row has something there.
+
+    `of_shards`: all shards were read.
+    """
+    shown = (column for column in sheet.columns if of_shards or not column.is_of_shards)
     return [
         output.Column(str(column.title or column.name).upper(), partial(_cell, column), right=column.kind.is_number)
         for column in shown

@@ -1,11 +1,11 @@
-"""The readers of all shards together, for pages: what they show is merged, what they do is done in each.
+"""The readers of all shards together: what they show is merged, what they do is done in each.
 
-All shards are asked at once. One that does not answer is left out, and is named in `silent`.
+For pages, all shards are asked at once. One that does not answer is left out, and is named in `silent`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
@@ -18,6 +18,7 @@ from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.reading.jobs.job_list import JobListReader
 from django_rtq.console.reading.jobs.job_page import DEPTH, JobPage
+from django_rtq.console.reading.jobs.queue_position import QueuePosition
 from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
 from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import TaskMetrics, merged_versions
@@ -26,7 +27,7 @@ from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.queues import QueueReader
 from django_rtq.console.reading.readers import MOST_CLIENTS, QueuePage, Readers, readers_of
 from django_rtq.console.reading.shared_overview import SharedOverview
-from django_rtq.console.reading.sweep import Sweeper
+from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
 from django_rtq.console.reading.task_details import TaskReader
 from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards
 from django_rtq.console.shards.merged_page import merged_page, read_places
@@ -34,6 +35,7 @@ from django_rtq.console.shards.merging import (
     merged_busiest,
     merged_counts,
     merged_dead,
+    merged_in_queue,
     merged_in_queues,
     merged_limits,
     merged_task,
@@ -67,18 +69,19 @@ def _each(path: str, merge: Callable[[list[Any]], Any] | None = None, *, by_shar
 
 
 class AllShards(Readers):
-    """The readers of all shards, for one request. It has what pages use; the rest is that of shard 0.
+    """The readers of all shards, for one request. It has what pages and commands use; the rest is that of shard 0.
 
-    `is_strict`: a shard that does not answer is an error.
+    `is_patient`: no page waits, so shards are asked one after the other, each for as long as connections wait.
+    `is_strict`: besides, one that does not answer is an error.
     """
 
     is_of_all_shards = True
 
-    def __init__(self, *, is_strict: bool = False) -> None:
+    def __init__(self, *, is_strict: bool = False, is_patient: bool = False) -> None:
         super().__init__(get_broker(""))
         self._shards = self
         self.silent: dict[int, SilentShard] = {}
-        self._is_strict = is_strict
+        self._is_strict, self._is_patient = is_strict, is_patient or is_strict
         self._is_known_who_answers = False
         self.queues = _Queues(self)
         self.shared_overview = _SharedOverview(self)
@@ -93,14 +96,13 @@ class AllShards(Readers):
     # -- the mechanism
 
     def ask(self, read: Callable[[Readers, int], T], numbers: Iterable[int] | None = None) -> Mapping[int, T]:
-        """What these shards answer, or all: at once, each in a thread. Raises RTQError if none has an answer.
+        """What these shards answer, or all. Raises RTQError if none has an answer.
 
         A shard that did not answer in this request is not asked again.
         """
-        answers = ask_shards(read, self._answering(numbers))
-        self.silent |= {shard.number: shard for shard in answers.silent}
+        ask = _ask_in_turn if self._is_patient else ask_shards
         self._is_known_who_answers = self._is_known_who_answers or numbers is None
-        return self._checked(answers)
+        return self._noted(ask(read, self._answering(numbers)))
 
     def every(self, read: Callable[[Readers], T]) -> list[T]:
         """The answers of all shards."""
@@ -110,15 +112,8 @@ class AllShards(Readers):
         """Do it in one shard after the other: signals are sent in this thread. Raises RTQError."""
         if not self._is_known_who_answers:
             self.every(lambda readers: readers.queues.names())
-        done, refused = dict[int, T](), list[RTQError]()
-        for number in self._answering(None):
-            try:
-                done[number] = do(readers_of(shard_place(number)))
-            except BrokerError as error:
-                self.silent[number] = SilentShard(number, utc_now(), str(error))
-            except RTQError as error:
-                refused.append(error)
-        return list(self._checked(ShardAnswers(done, [], refused)).values())
+        answers = _ask_in_turn(lambda readers, _: do(readers), self._answering(None))
+        return list(self._noted(answers).values())
 
     @property
     def places(self) -> list[str]:
@@ -142,7 +137,9 @@ class AllShards(Readers):
     def _answering(self, numbers: Iterable[int] | None) -> list[int]:
         return [number for number in (shard_numbers() if numbers is None else numbers) if number not in self.silent]
 
-    def _checked(self, answers: ShardAnswers[T]) -> Mapping[int, T]:
+    def _noted(self, answers: ShardAnswers[T]) -> Mapping[int, T]:
+        """The answers. Raises RTQError if there is none, or if it is strict and one is missing."""
+        self.silent |= {shard.number: shard for shard in answers.silent}
         known = {} if self._is_strict and self.silent else answers.by_shard
         return replace(answers, by_shard=known, silent=list(self.silent.values())).checked()
 
@@ -150,7 +147,12 @@ class AllShards(Readers):
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         number = shard_of(place_of_job("", job_id)) or 0
-        return self.ask(lambda readers, _: readers.find(job_id, queue), [number])[number]
+        return replace(self.ask(lambda readers, _: readers.find(job_id, queue), [number])[number], shard=number)
+
+    def find_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
+        number = shard_of(place_of_job("", job_id)) or 0
+        job, position = self.ask(lambda readers, _: readers.find_with_position(job_id, queue), [number])[number]
+        return replace(job, shard=number), position
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         names = None if queues is None else list(queues)
@@ -182,6 +184,19 @@ class AllShards(Readers):
             series=merge_series([page.series for page in pages.values()]),
             deploys=next(iter(pages.values())).deploys,
         )
+
+
+def _ask_in_turn(read: Callable[[Readers, int], T], numbers: Iterable[int]) -> ShardAnswers[T]:
+    """What these shards answer, one after the other, in this thread."""
+    answers, silent, refused = dict[int, T](), list[SilentShard](), list[RTQError]()
+    for number in numbers:
+        try:
+            answers[number] = read(readers_of(shard_place(number)), number)
+        except BrokerError as error:
+            silent.append(SilentShard(number, utc_now(), str(error)))
+        except RTQError as error:
+            refused.append(error)
+    return ShardAnswers(answers, silent, refused)
 
 
 class _Merged:
@@ -266,10 +281,26 @@ class _Limits(_Merged, LimitReader):
 class _Clients(_Merged, ClientReader):
     get = _each("clients.get", by_shard=merged_in_queues)
     all = _each("clients.all", by_shard=merged_counts)
+    count = _each("clients.count", by_shard=merged_counts)
+    in_queue = _each("clients.in_queue", by_shard=merged_in_queue)
 
 
 class _Sweeper(_Merged, Sweeper):
     count = _each("sweeps.count", merge)  # the moment of the snapshot is the latest of all shards
+
+    def steps(self, sweep: Sweep, **options: Any) -> Iterator[Result]:
+        """Those of one shard after the other. Jobs that are named by their ids are in some only."""
+        if not sweep.selection.ids:
+            return chain.from_iterable(
+                self._shards.in_each_shard(lambda readers: readers.sweeps.steps(sweep, **options))
+            )
+        by_place: dict[str, list[str]] = {}
+        for job_id in sweep.selection.ids:
+            by_place.setdefault(place_of_job("", job_id), []).append(job_id)
+        parts = ((place, replace(sweep.selection, ids=ids)) for place, ids in by_place.items())
+        return chain.from_iterable(
+            readers_of(place).sweeps.steps(replace(sweep, selection=part), **options) for place, part in parts
+        )
 
 
 class _Tasks(_Merged, TaskReader):

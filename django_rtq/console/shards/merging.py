@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from django_rtq.console.merging import joined, merge, merge_by
 from django_rtq.console.reading.clients.client_list import AllClients
-from django_rtq.console.reading.clients.client_states import ClientInQueue
+from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.clients import most_queued
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadGroups
 from django_rtq.console.reading.task_details import TaskDetails
@@ -57,13 +57,27 @@ def merged_counts(by_shard: Mapping[int, AllClients]) -> AllClients:
 
 
 def merged_in_queues(by_shard: Mapping[int, Sequence[ClientInQueue]]) -> list[ClientInQueue]:
-    """A client in each queue. Its limits are those of the shard that knows it."""
+    """A client in each queue."""
+    return _merged_clients(by_shard, "queue")
+
+
+def _merged_clients(by_shard: Mapping[int, Sequence[ClientInQueue]], name: str) -> list[ClientInQueue]:
+    """Those with the same attribute as one. Its limits are those of the shard that knows it."""
     clients = [
         replace(client, shards=(number,) if client.is_known else ())
         for number, in_queues in by_shard.items()
         for client in in_queues
     ]
-    return merge_by("queue", sorted(clients, key=lambda client: not client.is_known))
+    return merge_by(name, sorted(clients, key=lambda client: not client.is_known))
+
+
+def merged_in_queue(
+    by_shard: Mapping[int, tuple[QueueState, Sequence[ClientInQueue]]],
+) -> tuple[QueueState, list[ClientInQueue]]:
+    """A queue, and some of its clients."""
+    states = [state for state, _ in by_shard.values()]
+    whole = replace(merge(states), limits=merged_limits([state.limits for state in states]))
+    return whole, _merged_clients({number: clients for number, (_, clients) in by_shard.items()}, "client")
 
 
 def merged_limits(every: Sequence[Limits]) -> Limits:

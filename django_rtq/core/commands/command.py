@@ -7,8 +7,7 @@ import math
 import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, _ActionsContainer
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeAlias
 from unicodedata import category
 
@@ -30,12 +29,10 @@ class RTQCommand(BaseCommand):
 
     # These commands must work while the database or another app does not.
     requires_system_checks = []
-    #: The help of --backend ("": no such option), and whether it is about one place while it runs.
+    #: The help of --backend; "": no such option.
     backend_help = 'Look at the Redis of this backend in TASKS, if it has its own. Default: RTQ["REDIS"].'
-    views_backend = True
     takes_shard = True  # whether it may be told to take one of RTQ["SHARDS"]
     verbosity = 1
-    place = ""  # the Redis that it is about, while it runs
     _is_parsed = False
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
@@ -67,54 +64,33 @@ class RTQCommand(BaseCommand):
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         self._is_parsed, self.verbosity = True, options.get("verbosity", 1)
-        with _in_one_sentence():
-            if self.views_backend:
-                return self.execute_in(self.places(options), *args, **options)
+        try:
             return super().execute(*args, **options)
+        except UnknownPlace as error:
+            raise CommandError(one_line(error), returncode=WRONG_USAGE) from error
+        except RTQError as error:
+            raise CommandError(one_line(error)) from error
+        except DatabaseError as error:
+            raise CommandError(f"The database did not answer: {one_line(error)}") from error
 
-    def execute_in(self, places: Sequence[str], *args: Any, **options: Any) -> str | None:
-        """Run in these places: in the first one."""
-        return self.execute_at(places[0], *args, **options)
-
-    def execute_at(self, place: str, *args: Any, **options: Any) -> str | None:
-        """Run in one place."""
-        with _in_one_sentence():
-            self.place = place_of(place)
-            return super().execute(*args, **options)
-
-    def places(self, options: Options) -> list[str]:
-        """What it is about: the Redis of a backend, one shard, or all shards."""
+    def named_place(self, options: Options) -> str:
+        """What it is about: the Redis of a backend; "#1": a shard; "": RTQ["REDIS"], or all shards."""
         backend, shard = options.get("backend", ""), options.get("shard")
         if shard is not None and backend:
             raise CommandError(
                 'Give either a shard or --backend: shards are of RTQ["SHARDS"], and a backend has a Redis of its own.',
                 returncode=WRONG_USAGE,
             )
-        if shard is not None or backend:
-            return [named_place(backend if shard is None else f"#{shard}")]
+        return backend if shard is None else f"#{shard}"
+
+    def places(self, options: Options) -> list[str]:
+        """The Redis of a backend, one shard, or all shards. Raises UnknownPlace."""
+        if name := self.named_place(options):
+            return [place_of(name)]
         try:
             return shard_places()
         except ConfigurationError:
             return [""]  # what is wrong is said, with an exit code, where the settings are needed
-
-
-@contextmanager
-def _in_one_sentence() -> Iterator[None]:
-    """Expected errors as those of a command."""
-    try:
-        yield
-    except RTQError as error:
-        raise CommandError(one_line(error)) from error
-    except DatabaseError as error:
-        raise CommandError(f"The database did not answer: {one_line(error)}") from error
-
-
-def named_place(name: str) -> str:
-    """The place of a backend or a shard that somebody has named. Raises CommandError if there is none."""
-    try:
-        return place_of(name)
-    except UnknownPlace as error:
-        raise CommandError(one_line(error), returncode=WRONG_USAGE) from error
 
 
 class Argument:

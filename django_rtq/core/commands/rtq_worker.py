@@ -32,7 +32,6 @@ class Command(RTQCommand):
     )
     requires_system_checks = ["rtq"]
     backend_help = "serve the Redis of this backend in TASKS, by default all its declared queues"
-    views_backend = False  # jobs would inherit it
     takes_shard = False  # it takes --shards
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -572,13 +572,16 @@ def test_all_shards_are_one_place_and_each_is_one(three, places):
     assert [rtq.at(place).jobs.count() for place in ("#0", "#1", "#2")] == [2, 4, 3]
     assert rtq.jobs.filter(state="dead").requeue() == 5
     assert rtq.queues["default"].details().queued == 9
-    places[1].pause()
-    try:
-        with pytest.raises(Exception, match="Shard 1 does not answer"):
-            rtq.jobs.count()
-    finally:
-        places[1].resume()
-    wait_until_nobody_asks()
+    places[1].kill()
+    with pytest.raises(Exception, match="Shard 1 does not answer"):
+        rtq.jobs.count()
+
+
+def test_only_pages_do_without_a_shard_that_takes_its_time(three, monkeypatch):
+    dead(0), dead(1)
+    monkeypatch.setattr(merged, "ask_shards", None)  # it waits a second
+
+    assert rtq.jobs.filter(task=NOTE).count() == 2
 
 
 def test_incidents_of_all_shards_are_told_once(three):

@@ -15,6 +15,7 @@ from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import config_of, shard_place
 from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.core.checks import check_settings
+from django_rtq.core.jobs.job import new_job_id, with_shard
 from django_rtq.core.tasks import registry
 from django_rtq.monitoring.prometheus.exposition import metrics_text
 from tests.app import tasks
@@ -48,36 +49,43 @@ def half(servers, clients):
         close_brokers()
 
 
-def test_a_command_runs_in_each_shard_or_in_one(shards):
+def test_a_command_is_about_all_shards_or_one(shards, monkeypatch):
     for shard in (0, 1, 1):
         enqueue(shard)
+    start_worker(1, "default")
 
     text = run("rtq")
-    assert [int(found) for found in re.findall(r"default +open +(\d+)", text)] == [1, 2]
-    assert text.index("shard 0:") < text.index("shard 1:")
-    assert re.findall(r"default +open +(\d+)", run("rtq", "--shard", "1")) == ["2"]
-    with pytest.raises(CommandError, match="--watch is about one of them: choose it with --shard"):
-        run("rtq", "--watch")
-    with pytest.raises(CommandError, match="There is no shard 7"):
+    assert re.findall(r"default +open +(\d+)", text) == ["3"]
+    assert re.search(r"^WORKER .* SHARD\n.* 1$", text, re.MULTILINE)
+    assert re.findall(r"default +open +(\d+)", run("rtq", "--shard", "0")) == ["1"]
+    assert re.findall(r"default +open +(\d+)", run("rtq", "--queues", "default", "--shard", "1")) == ["2"]
+    with pytest.raises(CommandError, match="There is no shard 7") as refused:
         run("rtq", "--shard", "7")
+    assert refused.value.returncode == 64
 
 
-def test_json_of_all_shards_is_one_answer(shards):
+def test_json_of_all_shards_is_that_of_one_place(shards):
     here, there = enqueue(0, "here"), enqueue(1, "there")
+    start_worker(1, "default")
 
     def said(*arguments):
         return json.loads(run(*arguments, "--json"))
 
-    ids = {(0, here.id), (1, there.id)}
-    assert {(job["shard"], job["id"]) for job in said("rtq_jobs", "list")} == ids
+    (queue,) = [each for each in said("rtq_queues", "list") if each["queued"]]
+    assert (queue["name"], queue["queued"], queue["workers"]) == ("default", 2, 1)
+    names = [each["task"] for each in said("rtq_tasks", "list")]
+    assert len(names) == len({*names})
+    assert [(each["name"], each["shard"]) for each in said("rtq_workers", "list")] == [("host:1:x", 1)]
+    clients = said("rtq_clients", "list", "default")["clients"]
+    assert {(each["client"], *each["shards"]) for each in clients} == {(client_of(shard), shard) for shard in (0, 1)}
+    jobs = {(job["shard"], job["id"]) for job in said("rtq_jobs", "list")}
+    assert jobs == {(0, here.id), (1, there.id)}
     assert [(job["shard"], job["id"]) for job in said("rtq_jobs", "show", there.id)] == [(1, there.id)]
-    queues = [each for each in said("rtq_queues", "list") if each["queued"]]
-    assert [(each["shard"], each["name"]) for each in queues] == [(0, "default"), (1, "default")]
-    assert [(each["shard"], each["queues"][0]["queued"]) for each in said("rtq")] == [(0, 1), (1, 1)]
-    assert said("rtq_workers", "list") == []
-    assert {each["shard"] for each in said("rtq_tasks", "list")} == {0, 1}
-    assert [each["shard"] for each in said("rtq_queues", "pause", "default")] == [0, 1]
-    assert "shard" not in said("rtq", "--shard", "1")
+    state = said("rtq")
+    assert [(each["name"], each["queued"]) for each in state["queues"]] == [("default", 2)]
+    assert (state["unserved"], [worker["shard"] for worker in state["workers"]]) == (["default"], [1])
+    assert "shard" not in said("rtq", "--shard", "1")["workers"][0]
+    assert said("rtq_queues", "pause", "default")["changed"] == ["default"]
 
 
 def test_the_check_of_all_shards_is_one_answer(half):
@@ -112,13 +120,23 @@ def test_ids_lead_to_their_shards(shards):
     assert (here.state, there.state) == ("queued", "cancelled")
 
 
+def test_what_matches_is_acted_on_in_all_shards(shards):
+    jobs = [enqueue(shard) for shard in (0, 1, 1)]
+
+    assert "Would cancel 3 jobs (default 3)" in run("rtq_jobs", "cancel", "--all", "--dry-run")
+    assert "1 job was cancelled." in run("rtq_jobs", "cancel", "--all", "--limit", "1", "--no-input")
+    assert "1 job was cancelled." in run("rtq_jobs", "cancel", "--client", client_of(1), "--no-input", "--limit", "1")
+    assert sorted(job.state for job in jobs) == ["cancelled", "cancelled", "queued"]
+    enqueue(0)
+    assert "Purged 2 jobs from queue default." in run("rtq_queues", "purge", "default", "--no-input")
+
+
 def test_a_worker_is_in_one_shard(shards):
     enqueue(1)
-    for_workers(get_broker(shard_place(1))).sign_on(["default"], "host:1:only")
+    start_worker(1, "default")
 
-    assert "host:1:only" in run("rtq_workers", "list")
-    text, _ = run_to_exit("rtq_workers", "quiet", "host:1:only")
-    assert "No worker is named" not in text  # it has no supervisor that could be asked
+    assert "host:1:x" in run("rtq_workers", "list")
+    assert "The rtq_worker of host:1:x was asked" in run("rtq_workers", "quiet", "host:1:x")
     with pytest.raises(CommandError, match="No worker is named 'host:1:other'"):
         run("rtq_workers", "quiet", "host:1:other")
 
@@ -131,14 +149,20 @@ def test_a_queue_that_only_one_shard_knows(shards):
         run("rtq_clients", "pause", "rarer", client_of(1))
 
 
-def test_the_exit_code_is_that_of_the_shard_of_a_client(half):
-    enqueue(0)
+def test_nothing_is_done_while_a_shard_does_not_answer(half):
+    job = enqueue(0)
 
-    text = run("rtq_jobs", "cancel", "--client", client_of(0), "--no-input")
-    assert "1 job was cancelled." in text
-    assert "shard 1: Redis cannot be reached" in text
-    _, code = run_to_exit("rtq_jobs", "cancel", "--client", client_of(1), "--no-input")
-    assert code == 1
+    for arguments in (
+        ("rtq_jobs", "cancel", "--client", client_of(0), "--no-input"),
+        ("rtq_queues", "pause", "default"),
+        ("rtq_queues", "purge", "default", "--no-input"),
+    ):
+        with pytest.raises(CommandError, match=r"Shard 1 does not answer\. Redis cannot be reached") as refused:
+            run(*arguments)
+        assert refused.value.returncode == 1
+    assert (job.state, readers_of().queues.get("default").paused) == ("queued", False)
+    assert "Queue default is paused." in run("rtq_queues", "pause", "default", "--shard", "0")
+    assert "1 job was cancelled." in run("rtq_jobs", "cancel", job.id)
 
 
 def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
@@ -149,9 +173,11 @@ def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
     limits = [readers_of(shard_place(n)).limits.read("default").queue for n in (0, 1)]
     assert [limit["max_running"].value for limit in limits] == [3, 2]
     assert [limit["rate"].value for limit in limits] == ["10/2s"] * 2
-    text, code = run_to_exit("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1")
-    assert code == 64
-    assert "max_running 1 cannot be divided among 2 shards" in text
+    assert "Whole queue: Running jobs: 5 (set at run time)" in run("rtq_clients", "list", "default")
+    for more in ((), ("--dry-run",)):
+        with pytest.raises(CommandError, match="max_running 1 cannot be divided among 2 shards") as refused:
+            run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1", *more)
+        assert refused.value.returncode == 64
     run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "none", "--shard", "1")
     assert readers_of(shard_place(1)).limits.read("default").queue["max_running"].value is None
     places = [server.url for server in servers]
@@ -162,16 +188,35 @@ def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
         close_brokers()
 
 
-def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half):
-    enqueue(0)
+def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatch):
+    job, away = enqueue(0), with_shard(new_job_id(), 1)
 
-    text, code = run_to_exit("rtq")
-    assert code == 1
-    assert re.findall(r"default +open +(\d+)", text) == ["1"]
-    assert "shard 1: Redis cannot be reached" in text
+    for arguments, found in (
+        (["rtq"], r"default +open +1 "),
+        (["rtq_queues", "list"], r"default +no worker +1 "),
+        (["rtq_jobs", "list"], job.id),
+        (["rtq_jobs", "show", away, job.id], job.id),
+        (["rtq_clients", "list", "default"], client_of(0)),
+        (["rtq_tasks", "list"], "tests.app.tasks.note"),
+        (["rtq_workers", "list"], "No worker is alive"),
+        (["rtq_workflows", "list"], "There is no workflow"),
+    ):
+        text, code = run_to_exit(*arguments)
+        assert code == 1
+        assert re.search(found, text), text
+        assert re.findall("shard .: .*reached", text) == ["shard 1: Redis cannot be reached"]
     text, code = run_to_exit("rtq", "--check")
     assert code == 2
     assert "critical redis_unreachable: Shard 1: Redis cannot be reached" in text
+    rests = iter([None, KeyboardInterrupt])
+    monkeypatch.setattr("django_rtq.console.commands.rtq.sleep", lambda _: _raise(next(rests)))
+    text = run("rtq", "--watch")
+    assert [len(re.findall(found, text)) for found in ("default +open +1 ", "shard 1: Redis")] == [2, 2]
+
+
+def _raise(error):
+    if error:
+        raise error
 
 
 def test_schedules_of_the_other_shards_are_shown(half, monkeypatch):

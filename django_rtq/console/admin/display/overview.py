@@ -67,14 +67,6 @@ def totals(overview: Overview, url: PageUrl, lag: OutboxLag | None = None) -> li
     return cells
 
 
-def sum_of_lags(lags: Iterable[OutboxLag | None]) -> OutboxLag | None:
-    """What waits in the outbox for all shards."""
-    every = [lag for lag in lags if lag is not None]
-    if not every:
-        return None
-    return OutboxLag(jobs=sum(lag.jobs for lag in every), oldest_seconds=max(lag.oldest_seconds for lag in every))
-
-
 def _sum_of(overview: Overview, name: str) -> int:
     return sum(getattr(row.details, name) for row in overview.queues)
 

@@ -34,7 +34,7 @@ from django_rtq.console.subjects.versions import VERSIONS
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
-from django_rtq.databases.outbox import OutboxLag, outbox_lag
+from django_rtq.databases.outbox import OutboxLag, outbox_lag, sum_of_lags
 
 
 class QueueAdmin(SheetAdmin):
@@ -74,7 +74,7 @@ class QueueAdmin(SheetAdmin):
         for number, (of_shard, _series) in answers.by_shard.items():
             lags[number] = outbox_lag(place := shard_place(number))
             found[number] = find_incidents(seen_in(place, of_shard, lags[number]))
-        health, lag = health_of_shards(answers, found, front, self.url), overview.sum_of_lags(lags.values())
+        health, lag = health_of_shards(answers, found, front, self.url), sum_of_lags(lags.values())
         return self._render_overview(request, chosen, front, series, lag, health, counts=counts_of(front))
 
     def _render_overview(
