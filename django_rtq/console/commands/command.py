@@ -26,22 +26,22 @@ from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.commands.command import Argument, Options, RTQCommand, one_line
 from django_rtq.exceptions import RTQError
 
-LOOKING = (None, "list", "show")  # actions that change nothing; None: of a command without actions
 NO_WORKER = "No worker is alive. Start one:  python manage.py rtq_worker"
 
 
 class ConsoleCommand(RTQCommand):
-    """A command that looks at jobs, or acts on them: of one Redis, or of all shards together.
+    """A command that looks at jobs, or acts on them: in one Redis, or in all shards together."""
 
-    Those that look do without shards that do not answer. These are named in the end, and the exit code is 1.
-    """
-
+    #: Actions that do without shards that do not answer; None: of a command without actions. These shards are named in
+    #: the end, and the exit code is 1.
+    goes_on: ClassVar[Collection[str | None]] = (None, "list", "show")
     name = ""  # of the place that it is about
-    is_looking = False
+    is_strict = True
     silent: dict[int, SilentShard]
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        self.name, self.is_looking, self.silent = self.named_place(options), options.get("action") in LOOKING, {}
+        self.name, self.silent = self.named_place(options), {}
+        self.is_strict = options.get("action") not in self.goes_on
         try:
             answer = super().execute(*args, **options)
         finally:
@@ -61,7 +61,7 @@ class ConsoleCommand(RTQCommand):
     @property
     def rtq(self) -> Place:
         """The place that it is about."""
-        if self.name or not self.is_looking or not shard_numbers():
+        if self.name or self.is_strict or not shard_numbers():
             return Place(self.name)
         readers = AllShards(is_patient=True)
         readers.silent = self.silent

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.management.base import CommandError
 from django.db import DatabaseError, router
@@ -15,18 +12,17 @@ from django_rtq.console.output import as_json, count
 from django_rtq.console.schedule_status import KnownSchedules, joined_schedules, read_schedules
 from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.task_backends import place_of, shard_of, shard_places
 from django_rtq.core.commands.command import Argument, Options, one_line
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.validation import did_you_mean
 from django_rtq.databases.migrating import with_advice
-from django_rtq.exceptions import BrokerError
 from django_rtq.models import Schedule, sync_schedules
 
 NAME = Argument("name", metavar="NAME", help="The schedule's name: see list.")
 
 
 class Command(SheetCommand):
+    goes_on = ("list", "run", "enable", "disable")
     takes_shard = False
     help = "List the schedules of periodic jobs, run one now, or enable or disable one."
     exit_codes = (
@@ -46,22 +42,18 @@ class Command(SheetCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        schedules, silent = _read(options, with_jobs=True)
+        schedules = self._read(with_jobs=True)
         with override("en"):
             rows = SCHEDULES.rows(self.readers, schedules)
         if rows or options["json"]:
             self.print_sheet(options, SCHEDULES, rows)
-        elif not silent:
+        elif not self.silent:
             self.stdout.write('There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.')
             if problem := _problem_of_table():
                 self.stdout.write(self.style.WARNING(f"Those of the admin cannot be read: {problem}"))
-        for place, error in silent.items():
-            self.stderr.write(f"shard {shard_of(place)}: {one_line(error)}")
-        if silent:
-            sys.exit(1)
 
     def do_run(self, options: Options) -> None:
-        entry = _named(*_read(options), options["name"])
+        entry = self._named(self._read(), options["name"])
         if options["dry_run"]:
             would = f"Would enqueue a job of task {entry.task.name} in queue {entry.task.queue}."
             self.report(options, {"name": entry.name, "queue": entry.task.queue}, [would])
@@ -74,8 +66,8 @@ class Command(SheetCommand):
 
     def do_enable(self, options: Options) -> None:
         name, on, is_dry_run = options["name"], options["action"] == "enable", options["dry_run"]
-        schedules, silent = _read(options)
-        entry = None if name in schedules.broken else _named(schedules, silent, name)
+        schedules = self._read()
+        entry = None if name in schedules.broken else self._named(schedules, name)
         if entry is None or entry.source == "admin":
             changed = _switch_row(name, on=on, is_dry_run=is_dry_run)
         else:
@@ -94,22 +86,22 @@ class Command(SheetCommand):
         sentence = f"Would change {what} in Redis." if options["dry_run"] else f"{what} changed in Redis."
         self.report(options, {"changed": changed}, [sentence])
 
+    def _read(self, *, with_jobs: bool = False) -> KnownSchedules:
+        """The schedules of a Redis, or of all shards that answer. Raises BrokerError if nothing answers."""
+        readers = self.readers
+        found = readers.in_places(readers.places, lambda place: read_schedules(place, with_jobs=with_jobs))
+        return joined_schedules(found.values())
 
-_Silent = Mapping[str, BrokerError]  # the places of shards that do not answer
-
-
-def _read(options: Options, *, with_jobs: bool = False) -> tuple[KnownSchedules, _Silent]:
-    """The schedules of a Redis, or of all shards that answer. Raises BrokerError if nothing answers."""
-    place = place_of(options["backend"])
-    found, silent = list[KnownSchedules](), dict[str, BrokerError]()
-    for each in [place] if place else shard_places():
-        try:
-            found.append(read_schedules(each, with_jobs=with_jobs))
-        except BrokerError as error:
-            silent[each] = error
-    if not found:
-        raise next(iter(silent.values()))
-    return joined_schedules(found), silent
+    def _named(self, schedules: KnownSchedules, name: str) -> ScheduledTask:
+        by_name = {status.entry.name: status.entry for status in schedules.valid}
+        if name in by_name:
+            self.silent.clear()  # it is in none of them
+            return by_name[name]
+        if name in schedules.broken:
+            raise CommandError(f"{one_line(name)} cannot run: {one_line(schedules.broken[name])}")
+        where = " in the other shards" if self.silent else ""
+        hint = did_you_mean(name, by_name, otherwise=" See rtq_schedule list.", quoted=True)
+        raise CommandError(f"There is no schedule {one_line(repr(name), 100)}{where}.{hint}")
 
 
 def _switch_row(name: str, *, on: bool, is_dry_run: bool) -> bool:
@@ -145,15 +137,3 @@ def _problem_of_table() -> str:
     except (DatabaseError, ImproperlyConfigured) as error:
         return one_line(with_advice(error, router.db_for_read(Schedule)))
     return ""
-
-
-def _named(schedules: KnownSchedules, silent: _Silent, name: str) -> ScheduledTask:
-    by_name = {status.entry.name: status.entry for status in schedules.valid}
-    if name in by_name:
-        return by_name[name]
-    if name in schedules.broken:
-        raise CommandError(f"{one_line(name)} cannot run: {one_line(schedules.broken[name])}")
-    for place, error in silent.items():  # it may be there
-        raise CommandError(f"shard {shard_of(place)}: {one_line(error)}")
-    hint = did_you_mean(name, by_name, otherwise=" See rtq_schedule list.", quoted=True)
-    raise CommandError(f"There is no schedule {one_line(repr(name), 100)}.{hint}")

@@ -91,7 +91,6 @@ def _meter(part: float) -> str:
 TEXT = Kind(html=lambda text: clean_text(text, 200), plain=str)
 TASK = Kind(html=lambda name: clean_text(name, 300).rpartition(".")[2], plain=str)
 NAMES = Kind(html=", ".join, plain=",".join)  # several; a link is made for each
-SHARDS = Kind(html=lambda numbers: ", ".join(map(str, numbers)), plain=lambda numbers: ", ".join(map(str, numbers)))
 NUMBER = Kind(html=format_number, plain=number, is_number=True)
 DURATION = Kind(html=format_duration, plain=duration, is_number=True)  # of seconds
 SIZE = Kind(html=filesizeformat, plain=lambda size: filesizeformat(size).replace("\xa0", " "), is_number=True)

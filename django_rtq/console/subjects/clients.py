@@ -20,19 +20,7 @@ from django_rtq.console.reading.clients.queue_clients import MOST
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
-from django_rtq.console.render.column import (
-    BAR,
-    DURATION,
-    LINES,
-    NUMBER,
-    SHARDS,
-    SHARE,
-    Column,
-    Kind,
-    PageUrl,
-    State,
-    states,
-)
+from django_rtq.console.render.column import BAR, DURATION, LINES, NUMBER, SHARE, Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Empty, Filter, Found, Sheet, Wanted
 from django_rtq.limits.limits import Limits
 
@@ -86,8 +74,8 @@ def _figure(name: str, title: Any, path: str, kind: Kind = NUMBER) -> Column:
     return Column(name, title, attrgetter(path), kind, is_sortable=True)
 
 
-def _shards(client: ClientInQueue) -> list[int]:
-    return sorted({*client.shards})
+def _shards(client: ClientInQueue) -> str:
+    return ", ".join(map(str, sorted({*client.shards})))
 
 
 class Clients(Sheet[Client]):
@@ -110,7 +98,7 @@ class Clients(Sheet[Client]):
         _figure("starts", _("Starts"), "total.shares.starts", BAR),
         _figure("time", _("Run time"), "total.shares.time", SHARE),
         _figure("fair", _("Fair share"), "total.shares.fair", SHARE),
-        Column("shards", _("Shard"), lambda client: _shards(client.total), SHARDS, is_of_shards=True),
+        Column("shards", _("Shard"), lambda client: _shards(client.total), is_of_shards=True),
         Column("reasons", _("State"), lambda client: [": ".join(each) for each in client.reasons], LINES),
     )
     filters = {
@@ -152,7 +140,7 @@ class _OfOne(Sheet[ClientInQueue]):
         _figure("starts", _("Starts"), "shares.starts", BAR),
         _figure("time", _("Run time"), "shares.time", SHARE),
         _figure("fair", _("Fair share"), "shares.fair", SHARE),
-        Column("shards", _("Shard"), _shards, SHARDS, is_of_shards=True),
+        Column("shards", _("Shard"), _shards, is_of_shards=True),
         Column("limits", _("Limits"), lambda client: limit_lines(client.in_force, client.own), LINES),
         Column("reason", _("State"), lambda client: client.reason or None,
                css=lambda client: "rtq-is-warn" if client.pause else ""),
@@ -160,7 +148,7 @@ class _OfOne(Sheet[ClientInQueue]):
 
     def facts(self, row: ClientInQueue) -> Mapping[str, Any]:
         """Without what all clients of the queue have in common."""
-        known = {name: value for name, value in asdict(row).items() if name not in ("queue_state", "shards")}
+        known = {name: value for name, value in asdict(row).items() if name != "queue_state" and value != ()}
         return {**known, "limits": known["own"], "reason": row.reason}
 
 

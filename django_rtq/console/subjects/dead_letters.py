@@ -15,7 +15,7 @@ from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadGroups
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
-from django_rtq.console.render.column import MOMENT, NUMBER, SHARDS, TASK, Column, PageUrl
+from django_rtq.console.render.column import MOMENT, NUMBER, TASK, Column, PageUrl
 from django_rtq.console.render.sheet import Empty, Found, Sheet, Wanted
 
 GROUPED_PER_QUEUE = 1000  # newest dead letters of each queue: two round trips that do not block Redis for long
@@ -60,7 +60,7 @@ class DeadLetterGroups(Sheet[Group]):
                link=lambda group, url: url("registeredtask_change", group.of.task) if group.of.task else "",
                hint=lambda group: group.of.task, css=lambda group: "rtq-name"),
         Column("queue", _("Queue"), link=lambda group, url: url("queue_change", group.queue)),
-        Column("shards", _("Shard"), lambda group: sorted(group.of.shards), SHARDS, is_of_shards=True),
+        Column("shards", _("Shard"), lambda group: ", ".join(map(str, sorted(group.of.shards))), is_of_shards=True),
         Column("jobs", _("Jobs"), attrgetter("of.count"), NUMBER),
         Column("first_at", _("First"), attrgetter("of.first_at"), MOMENT, css=lambda group: "rtq-when"),
         Column("last_at", _("Last"), attrgetter("of.last_at"), MOMENT, css=lambda group: "rtq-when"),
