@@ -36,7 +36,7 @@ from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, Options, one_l
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.databases.clocks import utc_now
 from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag, sum_of_lags
-from django_rtq.exceptions import BrokerError, BrokerUnavailable, RTQError
+from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
 CODES = {"ok": 0, "warning": 1, "critical": 2}  # of --check
 WATCH_SECONDS = 2.0
@@ -167,8 +167,6 @@ class Command(ConsoleCommand):
             except BrokerError as error:
                 shards = {"shards": [number]} if is_of_shards else {}
                 away.append({"kind": "redis_unreachable", "severity": "critical", **shards, "text": str(error)})
-            except RTQError as error:
-                raise CommandError(one_line(error), returncode=CODES["critical"]) from error
         incidents = of_shards(found) if is_of_shards else [*chain(*found.values())]
         status = "critical" if away else worst_of(incidents)
         if options["json"]:
