@@ -10,11 +10,14 @@ import pytest
 import django_rtq
 from django_rtq.core.broker import scripts
 from django_rtq.core.broker.keys import QUEUE_KEYS, Keys
+from django_rtq.core.broker.redis.client import RedisClient
+from django_rtq.core.broker.redis.commands import name_of
 from django_rtq.core.broker.scripts import SCRIPTS, Script
 from django_rtq.exceptions import BrokerRefused
 from tests.markdown import section
+from tests.protocol.model.all_calls import ALL_CALLS
 from tests.protocol.model.players import module_of
-from tests.protocol.model.script_calls import READ_ONLY, SCRIPT_CALLS
+from tests.protocol.model.script_calls import READ_ONLY, SCRIPT_CALLS, prepared
 
 
 def files(pattern):
@@ -164,6 +167,37 @@ def test_arguments_are_numbered_and_all_are_taken(name):
     assert numbers.count("...") == int(rest)
     assert {int(n) for n in re.findall(r"ARGV\[(\d+)\]", code)} == set(singles)
     assert bool(re.search(r"ARGV(?!\[\d)|ARGV\[i\]", code)) == rest
+
+
+def widths_in_header(name):
+    """How many arguments each row of the repeated ones has; nothing where rows differ."""
+    (text,) = re.findall(r"^-- ARGV\[\.\.\.\] \w+ +(.*(?:\n--  .*)*)", header_of(name), re.MULTILINE) or [""]
+    fields = re.match(r"of each[\w ]*: ([^;]+);(?! then)", re.sub(r"\(.*?\)|\n-- *", "", text))
+    return [len(fields[1].split(", "))] if fields else [int(n) for n in re.findall(r"with (\d+) arguments", text)]
+
+
+@pytest.mark.parametrize("scene", ALL_CALLS)
+def test_calls_send_the_arguments_of_the_header(redis, broker, monkeypatch, scene):
+    sent, exchange = set(), RedisClient._exchange
+
+    def checked(self, commands, **options):
+        for command in commands:
+            name = name_of(command).removeprefix("EVALSHA ")
+            if name in SCRIPTS:
+                sent.add(name)
+                check(name, *command[2:])
+        return exchange(self, commands, **options)
+
+    def check(name, keys, *rest):
+        numbers = [number for number, _ in arguments_in_header(name)]
+        more = len(rest) - keys - len(numbers) + numbers.count("...")
+        widths = [rest[keys + 1]] if name == "enqueue_many" else widths_in_header(name)
+        assert more == 0 or (more > 0 and "..." in numbers), name
+        assert all(more % width == 0 for width in widths), name
+
+    monkeypatch.setattr(RedisClient, "_exchange", checked)
+    ALL_CALLS[scene].act(broker, prepared(redis, broker, ALL_CALLS[scene]))
+    assert sent >= SCRIPTS.keys() & {scene}
 
 
 @every_script

@@ -6,7 +6,7 @@
 -- ARGV[2] gap         that has to lie between two views, ms
 -- ARGV[3] token       of this call, without spaces
 -- ARGV[4] seconds     to keep all this
--- ARGV[...] given     id and text of each incident, at most 100
+-- ARGV[...] given     of each incident: its id, its text; at most 100
 --
 -- returns {text of each that opened, "", text of each that closed}; {} for a view that changes nothing
 -- sent twice: the same answer, and nothing changes

@@ -6,7 +6,7 @@
 --       signed_on running_of turn ring rate_times next_starts job_times clock
 -- ARGV[1] expected    of settings: what the caller has read in `settings_stamp`; "": nothing
 -- ARGV[2] stamp       of settings: what it says from now on; "": this is a change
--- ARGV[...] entries   field of `limit_sources` and a text in turn: of settings all that it says, "": nothing; of a change, "name=
+-- ARGV[...] entries   of each: field of `limit_sources`, text; of settings all that it says, "": nothing; of a change, "name=
 --                     value ..." sets values, "name=" removes one, "" all. "run:<field of limits>" was set at run time, and
 --                     wins over "settings:<field of limits>"
 --
