@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
+from django_rtq.console.acting.actions import ACTIONS
+from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.commands.prompts import client_argument, positive
 from django_rtq.console.nouns import Place
@@ -144,10 +146,10 @@ class SheetCommand(ActionCommand):
                 self.stdout.write(if_none)
 
     def run_each(
-        self, options: Options, verb: Verb, noun: str, targets: Mapping[str, Target], would: Callable[[str], Any]
+        self, options: Options, noun: str, targets: Mapping[str, Target], would: Callable[[str], Any]
     ) -> dict[str, Said]:
         """What became of each, by name. `would`: what would become of it, with --dry-run."""
-        said: dict[str, Said] = {}
+        said, verb = dict[str, Said](), verb_of(options["action"], noun)
         try:
             with override("en"):
                 for name, target in targets.items():
@@ -165,6 +167,12 @@ class SheetCommand(ActionCommand):
             self.stderr.write(problem)
         if problems:
             raise CommandError(f"{number(len(problems))} of {count(total, noun)} could not be {participle}.")
+
+
+def verb_of(action: str, noun: str) -> Verb:
+    """What this action does with a subject."""
+    switched = {verb.name: verb for verb in SWITCHES[noun].verbs}
+    return switched[action] if action in switched else ACTIONS[f"{action}_{noun}"]
 
 
 def add_actions(

@@ -148,15 +148,14 @@ class Command(SheetCommand):
 
     def do_pause(self, options: Options) -> None:
         readers, switch, action = self.readers, SWITCHES["client"], options["action"]
-        verb = next(verb for verb in switch.verbs if verb.name == action)
         queue = None if options["queue"] == "*" else known_queues(readers, [options["queue"]])[0]
         targets = {client: Target(client, queue, by=system_user()) for client in options["clients"]}
 
         def would(client: str) -> list[str]:
             in_queues = readers.clients.get(client, queue and [queue])
-            return [in_queue.queue for in_queue in in_queues if switch.of(in_queue) is verb]
+            return [in_queue.queue for in_queue in in_queues if switch.of(in_queue).name == action]
 
-        said = self.run_each(options, verb, "client", targets, would)
+        said = self.run_each(options, "client", targets, would)
         changed = {client: each.answer for client, each in said.items()}
         self.report(options, {f"{action}d": changed}, [each.text for each in said.values()])
 

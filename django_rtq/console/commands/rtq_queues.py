@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import NO_INPUT, Action, SheetCommand
@@ -53,10 +52,9 @@ class Command(SheetCommand):
         readers, action = self.readers, options["action"]
         names = known_queues(readers, options["queues"])
         switch, targets = SWITCHES["queue"], {name: Target(name, by=system_user()) for name in names}
-        verb = next(verb for verb in switch.verbs if verb.name == action)
         queues = {each.name: Queue(each) for each in readers.queues.details(names)} if options["dry_run"] else {}
         said = self.run_each(
-            options, verb, "queue", targets, lambda name: "done" if switch.of(queues[name]) is verb else "nothing"
+            options, "queue", targets, lambda name: "done" if switch.of(queues[name]).name == action else "nothing"
         )
         changed = [name for name, each in said.items() if each.how == "done"]
         self.report(options, {f"{action}d": names, "changed": changed}, [each.text for each in said.values()])
@@ -81,7 +79,7 @@ class Command(SheetCommand):
             answer = self.rtq.queues[name].forget(discard_outcomes=bool(chosen), is_dry_run=True)
             return {"forgotten": "done", "missing": "nothing"}.get(answer, answer)
 
-        said = self.run_each(options, ACTIONS["forget_queue"], "queue", targets, would)
+        said = self.run_each(options, "queue", targets, would)
         failed = {
             name: f"{each.text}{' Add --discard-outcomes to delete them.' if each.answer == 'outcomes' else ''}"
             for name, each in said.items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import EVERY_QUEUE, Action, SheetCommand
 from django_rtq.console.commands.prompts import known_queues, system_user, utf8_text
@@ -11,7 +10,6 @@ from django_rtq.console.subjects.tasks import HOURS, TASKS
 from django_rtq.core.commands.command import Argument, Options
 from django_rtq.core.tasks.registry import get_public_task, names_of
 
-VERBS = {verb.name: verb for verb in SWITCHES["task"].verbs}
 QUEUE_AND_TASKS = [
     EVERY_QUEUE,
     Argument("tasks", nargs="+", type=utf8_text, metavar="TASK", help="The name of a task."),
@@ -42,19 +40,17 @@ class Command(SheetCommand):
         self.print_sheet(options, TASKS, rows)
 
     def do_pause(self, options: Options) -> None:
-        readers, verb = self.readers, VERBS[options["action"]]
+        readers, action = self.readers, options["action"]
         queue = None if options["queue"] == "*" else known_queues(readers, [options["queue"]])[0]
-        for task in options["tasks"] if verb.name == "pause" else ():
+        for task in options["tasks"] if action == "pause" else ():
             get_public_task(task)
         targets = {task: Target(task, queue, by=system_user()) for task in options["tasks"]}
-        said = self.run_each(
-            options, verb, "task", targets, lambda task: _would_change(readers, task, queue, verb.name)
-        )
+        said = self.run_each(options, "task", targets, lambda task: _would_change(readers, task, queue, action))
         changed = {task: each.answer or [] for task, each in said.items()}
         sentences = [each.text for each in said.values() if each.how != "refused"]
-        self.report(options, {f"{verb.name}d": changed}, sentences)
+        self.report(options, {f"{action}d": changed}, sentences)
         problems = [each.problem for each in said.values() if each.problem]
-        self.complain(options, problems, len(said), "task", f"{verb.name}d")
+        self.complain(options, problems, len(said), "task", f"{action}d")
 
     do_resume = do_pause
 

@@ -7,8 +7,6 @@ from fnmatch import fnmatchcase
 
 from django.core.management.base import CommandError
 
-from django_rtq.console.acting.actions import ACTIONS
-from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import ALL, NO_WORKER, QUEUE, Action, SheetCommand
 from django_rtq.console.commands.prompts import known_queues, system_user
@@ -18,7 +16,6 @@ from django_rtq.console.subjects.workers import WORKERS
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.validation import did_you_mean
 
-VERBS = {verb.name: verb for verb in (*SWITCHES["worker"].verbs, ACTIONS["stop_worker"])}
 NAMES = Argument(
     "names",
     nargs="*",
@@ -49,12 +46,11 @@ class Command(SheetCommand):
 
     def do_quiet(self, options: Options) -> None:
         _check_choice(options)
-        verb = VERBS[options["action"]]
         # One process for each rtq_worker: they all have the same supervisor.
         workers = {worker.supervisor_name or worker.name: worker for worker in _selected(self.readers, options)}
         targets = {name: Target(worker.name, by=system_user()) for name, worker in workers.items()}
         said = self.run_each(
-            options, verb, "worker", targets, lambda name: "done" if workers[name].supervisor_name else "refused"
+            options, "worker", targets, lambda name: "done" if workers[name].supervisor_name else "refused"
         )
         failed = [each.text for each in said.values() if each.how == "refused"]
         asked = [name for name, each in said.items() if each.how == "done"]
