@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -185,6 +185,15 @@ def nothing_text(sweep: Sweep) -> str:
     if list(sweep.states) == ["dead"]:
         return _("Nothing was done: no dead letter matches any more. Someone else may have requeued or discarded them.")
     return _("Nothing was done: no job matches any more.")
+
+
+def waiting_texts(readers: Readers, queue: str) -> Iterator[str]:
+    """Why jobs that have come to a queue have to wait there."""
+    if readers.queues.get(queue).paused:
+        yield _("Queue %(name)s is paused: the jobs wait until it is resumed.") % {"name": queue}
+    if not readers.workers([queue]):
+        text = _("No worker serves queue %(name)s now: the jobs wait. Start one: %(command)s")
+        yield text % {"name": queue, "command": f"python manage.py rtq_worker --queues {queue}"}
 
 
 # -- acting

@@ -12,7 +12,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils.translation import override
 
-from django_rtq.console.acting.jobs import done_text, question, words_of
+from django_rtq.console.acting.jobs import done_text, question, waiting_texts, words_of
 from django_rtq.console.commands.command import ConsoleCommand
 from django_rtq.console.commands.job_arguments import VERBS
 from django_rtq.console.commands.job_selection import find_one, read_selection
@@ -146,7 +146,8 @@ class JobAction:
             for problem in failed.values() if options["ids"] or options["verbosity"] > 1 else ():
                 self._command.stderr.write(problem)
         if self._target and result.count:
-            self._warn_if_nobody_serves()
+            for text in waiting_texts(self._readers, self._target):
+                self._command.stderr.write(text)
         check_stopped(sweep, result)
 
     def _report_dry_run(self, counted: Count) -> None:
@@ -167,14 +168,6 @@ class JobAction:
             check_target(self._target, places)
         except ValueError as error:
             raise CommandError(one_line(error)) from error
-
-    def _warn_if_nobody_serves(self) -> None:
-        target, write = self._target, self._command.stderr.write
-        if self._readers.queues.get(target).paused:
-            write(f"Queue {target} is paused: they wait until it is resumed.")
-        if not self._readers.workers([target]):
-            start = f"python manage.py rtq_worker --queues {target}"
-            write(f"No worker serves queue {target} now: they wait. Start one:  {start}")
 
 
 def ask_and_act(

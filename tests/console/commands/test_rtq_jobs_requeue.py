@@ -21,7 +21,8 @@ def test_letters_are_requeued_in_another_queue(broker, readers):
     ran = run("rtq_jobs", "requeue", jobs[0], "--to", "bulk")
     assert (ran.code, ran.out) == (0, "1 dead letter was requeued in queue bulk.\n")
     assert (
-        "No worker serves queue bulk now: they wait. Start one:  python manage.py rtq_worker --queues bulk" in ran.err
+        "No worker serves queue bulk now: the jobs wait. Start one: python manage.py rtq_worker --queues bulk"
+        in ran.err
     )
     assert run("rtq_jobs", "requeue", "--all", "--to", "bulk").out == "2 dead letters were requeued in queue bulk.\n"
 

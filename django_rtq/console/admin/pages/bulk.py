@@ -25,13 +25,14 @@ from django_rtq.console.acting.jobs import (
     nothing_text,
     question,
     refused_text,
+    waiting_texts,
     words_of,
 )
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import ids_text, log_action
 from django_rtq.console.admin.display.texts import number_text, rest_refused_text
 from django_rtq.console.admin.filters import filter_facts, filter_query
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, is_typed, place_of
 from django_rtq.console.formatting import STATE_LABELS, format_moment, format_number
 from django_rtq.console.reading.actions import ACTIONS, LATEST, Verb, targets_in
 from django_rtq.console.reading.members import forget_workflows, stop_workflows, workflows_of
@@ -160,7 +161,7 @@ class BulkPages(PageAdmin):
             messages.warning(request, str(error))
             return HttpResponseRedirect(query_params.get_next_url(request, self.url("queue_changelist")))
         is_confirmed = "confirmed" in data or not ACTIONS[verb].asks if form.wanted.ids else form.sweep.until_ms > 0
-        if request.method == "POST" and is_confirmed and not refuses_target(request) and self._is_typed(request, form):
+        if request.method == "POST" and is_confirmed and not refuses_target(request) and is_typed(request, form.typed):
             return self._act(request, form)
         return self._ask(request, form)
 
@@ -251,12 +252,6 @@ class BulkPages(PageAdmin):
         query = {"q": str(form.wanted), "target": form.sweep.target}
         return HttpResponseRedirect(self.url(f"job_bulk_{form.sweep.verb}", query=query))
 
-    def _is_typed(self, request: HttpRequest, form: _Form) -> bool:
-        is_right = not form.typed or request.POST.get("name", "") == form.typed
-        if not is_right:
-            messages.error(request, _("Nothing was done: what you typed is not the name."))
-        return is_right
-
     def _entry(self, form: _Form) -> AdminEntry:
         """What the log names: what the jobs are of, or else the queue of their list."""
         wanted, states = form.wanted.filter, form.wanted.states
@@ -313,12 +308,5 @@ def refuses_target(request: HttpRequest) -> bool:
 
 def warn_if_nobody_serves(request: HttpRequest, target: str) -> None:
     """Say that the jobs have to wait."""
-    readers = place_of(request).readers
-    if readers.queues.get(target).paused:
-        messages.warning(request, _("Queue %(name)s is paused: the jobs wait until it is resumed.") % {"name": target})
-    if not readers.workers([target]):
-        messages.warning(
-            request,
-            _("No worker serves queue %(name)s now: the jobs wait. Start one: %(command)s")
-            % {"name": target, "command": f"python manage.py rtq_worker --queues {target}"},
-        )
+    for text in waiting_texts(place_of(request).readers, target):
+        messages.warning(request, text)

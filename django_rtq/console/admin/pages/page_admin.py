@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial, update_wrapper
 from typing import Any, NamedTuple, cast
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -210,6 +210,14 @@ class PageAdmin(admin.ModelAdmin):
         if whole:
             answer["Retry-After"] = answer["Refresh"] = str(whole)
         return answer
+
+
+def is_typed(request: HttpRequest, name: str) -> bool:
+    """Whether the name was typed that has to be; "": none has. The user is told if not."""
+    is_right = not name or request.POST.get("name", "") == name
+    if not is_right:
+        messages.error(request, _("Nothing was done: what you typed is not the name."))
+    return is_right
 
 
 def _counts(readers: Readers) -> dict[str, int | str]:

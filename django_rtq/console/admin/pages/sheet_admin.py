@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.middleware.csrf import get_token
-from django.utils.translation import gettext as _
 
 from django_rtq.console.acting.verb import Said, Switch, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, all_shards_of, place_of
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, all_shards_of, is_typed, place_of
 from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, action_html, listing
 from django_rtq.console.render.sheet import Sheet, Wanted
@@ -54,7 +53,7 @@ class SheetAdmin(PageAdmin):
     def act(self, request: HttpRequest, name: str = "", *, verb: Verb) -> HttpResponse:
         """Do something with one row, or ask before."""
         target = self.target(request, name)
-        if verb.question and not self._is_confirmed(request, verb, target):
+        if verb.question and not _is_confirmed(request, verb, target):
             return self.ask(request, verb, target)
         said = self.run(request, verb, target)
         if said.problem and said.how != "refused":
@@ -150,10 +149,6 @@ class SheetAdmin(PageAdmin):
         """The address of an action."""
         return self.url(f"{self.sheet.model}_{verb.name}", target.name)
 
-    def _is_confirmed(self, request: HttpRequest, verb: Verb, target: Target) -> bool:
-        if request.method != "POST":
-            return False
-        is_right = not verb.is_typed or request.POST.get("name", "") == target.name
-        if not is_right:
-            messages.error(request, _("Nothing was done: what you typed is not the name."))
-        return is_right
+
+def _is_confirmed(request: HttpRequest, verb: Verb, target: Target) -> bool:
+    return request.method == "POST" and is_typed(request, target.name if verb.is_typed else "")
