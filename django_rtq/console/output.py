@@ -10,6 +10,7 @@ from typing import Any
 from unicodedata import combining, east_asian_width
 
 from django.core.management.base import OutputWrapper
+from django.utils.timezone import localtime
 
 from django_rtq.core.commands.command import one_line
 from django_rtq.core.jobs.serializer import DisplayEncoder
@@ -51,6 +52,11 @@ def ago(at: datetime | None) -> str:
         return "-"
     seconds = (utc_now() - at).total_seconds()
     return f"{duration(seconds)} ago" if seconds >= 0 else f"in {duration(-seconds)}"
+
+
+def on_clock(at: datetime | None) -> str:
+    """A moment, to the second; "-" for None."""
+    return localtime(at).isoformat(sep=" ", timespec="seconds") if at else "-"
 
 
 def facts(item: object, names: Iterable[str]) -> dict[str, Any]:

@@ -22,10 +22,12 @@ from django_rtq.console.reading import actions
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import WAITING, Selection
 from django_rtq.console.reading.sweep import Count, Result, Sweep
-from django_rtq.console.redaction import redacted
+from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.core.broker.task_backends import place_of_job, shard_numbers
 from django_rtq.core.handle import JobHandle
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
+from django_rtq.core.tasks.registry import is_internal
 from django_rtq.exceptions import BrokerError, QueueFull
 
 _GONE = gettext_lazy("They will never run, and their arguments are deleted. This cannot be undone.")
@@ -105,6 +107,84 @@ JOBS["stop"] = replace(
         "When they stop, they are cancelled and never run again, even if their work is incomplete."
     ),
     done=ngettext_lazy("%(count)s job was asked to stop.", "%(count)s jobs were asked to stop.", "count"),
+)
+
+
+def _is_dead(job: JobDetails) -> bool:
+    return job.state is JobState.DEAD
+
+
+def _may_stop(job: JobDetails) -> bool:
+    return job.state is JobState.RUNNING and not job.is_stopping
+
+
+def _may_run_again(job: JobDetails) -> bool:
+    is_over = job.state.is_final and not _is_dead(job)
+    return is_over and job.has_call and not is_unknown(job.task) and not is_internal(job.task)
+
+
+#: With one job. Texts name %(id)s. What has a question leads to a page that asks, or to a form.
+OF_JOB: dict[str, Verb] = {
+    "requeue": Verb(
+        name="requeue", label=gettext_lazy("Requeue"), permission=permissions.REQUEUE, applies=_is_dead,
+    ),
+    "move": Verb(
+        name="requeue", label=gettext_lazy("Requeue in another queue"), permission=permissions.REQUEUE,
+        applies=_is_dead, is_harmless=True,
+        title=gettext_lazy("Requeue in another queue"),
+        question=gettext_lazy("Requeue job %(id)s in another queue?"),
+        consequence=gettext_lazy("It is queued there, with all its attempts."),
+    ),
+    "edit": Verb(
+        name="edit", label=gettext_lazy("Requeue with other arguments"), permission=permissions.EDIT,
+        applies=lambda job: _is_dead(job) and not is_internal(job.task), is_harmless=True,
+        question=gettext_lazy("Requeue with other arguments"),
+    ),
+    "discard": Verb(
+        name="discard", label=gettext_lazy("Discard"), permission=permissions.DISCARD, applies=_is_dead,
+        title=gettext_lazy("Discard a dead letter"),
+        question=gettext_lazy("Discard job %(id)s?"),
+        consequence=gettext_lazy("Its arguments and failures are deleted. This cannot be undone."),
+    ),
+    "send": Verb(
+        name="send", label=gettext_lazy("Send an event"), permission=permissions.EDIT, is_harmless=True,
+        applies=lambda job: bool(job.event),
+        title=gettext_lazy("Send an event"),
+        question=gettext_lazy("Job %(id)s waits for event %(event)s."),
+        consequence=gettext_lazy("It gets this value, and goes on at once."),
+    ),
+    "run_now": Verb(
+        name="run_now", label=gettext_lazy("Run now"), permission=permissions.REQUEUE,
+        applies=lambda job: job.state in WAITING and bool(job.due_at),
+    ),
+    "again": Verb(
+        name="again", label=gettext_lazy("Enqueue again"), permission=permissions.ENQUEUE, applies=_may_run_again,
+        is_harmless=True, question=gettext_lazy("Enqueue again"),
+        page=lambda job, url: url("registeredtask_enqueue", job.task, query={"job": job.id, "queue": job.queue}),
+    ),
+    "cancel": Verb(
+        name="cancel", label=gettext_lazy("Cancel job"), permission=permissions.CANCEL,
+        applies=lambda job: job.state in WAITING,
+        title=gettext_lazy("Cancel a job"),
+        question=gettext_lazy("Cancel job %(id)s?"),
+        consequence=gettext_lazy("It will never run, and its arguments are deleted. This cannot be undone."),
+    ),
+    "terminate": Verb(
+        name="terminate", label=gettext_lazy("Terminate"), permission=permissions.CANCEL,
+        applies=lambda job: job.state is JobState.RUNNING,
+        title=gettext_lazy("Terminate a job"),
+        question=gettext_lazy("This kills the process that runs job %(id)s."),
+        consequence=gettext_lazy(
+            "The job is cancelled and never runs again, even if its work is incomplete. Other jobs in that process "
+            "go back to their queue and start over, but those with max_crashes=0 become dead letters. If the job "
+            "reacts to being asked to stop, do that instead."
+        ),
+    ),
+}  # fmt: skip
+OF_JOB["stop"] = replace(
+    OF_JOB["cancel"],
+    applies=_may_stop,
+    consequence=gettext_lazy("When it stops, it is cancelled and never runs again, even if its work is incomplete."),
 )
 _MOVED = ngettext_lazy(
     "%(count)s dead letter was requeued in queue %(queue)s.",

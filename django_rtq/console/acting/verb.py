@@ -58,6 +58,7 @@ class Verb:
     applies: Callable[[Any], bool] = lambda row: True  # whether it is offered for a row
     #: All jobs of the target: there is a page for what is done with jobs, to which the button leads. See jobs.py.
     jobs: Callable[[Target], Selection | str] | None = None
+    page: Callable[[Any, Callable[..., str]], str] | None = None  # another one of a row, to which the button leads
     # Of the page that asks before: without a question there is none.
     title: Any = ""
     question: Any = ""

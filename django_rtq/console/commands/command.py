@@ -134,16 +134,25 @@ class ActionCommand(ConsoleCommand):
 class SheetCommand(ActionCommand):
     """A command about the rows of a sheet."""
 
-    def print_sheet(self, options: Options, sheet: Sheet[Row], rows: Sequence[Row], *, if_none: str = "") -> None:
+    def print_sheet(self, options: Options, sheet: Sheet[Row], rows: Iterable[Row], *, if_none: str = "") -> None:
         """Print these rows as JSON, as a table, or a sentence if there are none."""
         of_shards = self.readers.is_of_all_shards
         with override("en"):
             if options["json"]:
-                self.stdout.write(as_json([as_dict(sheet, row, of_shards=of_shards) for row in rows]))
-            elif rows or not if_none:
-                self.stdout.write(self.table_text(columns(sheet, rows, of_shards=of_shards), rows))
+                self.print_json(as_dict(sheet, row, of_shards=of_shards) for row in rows)
+            elif (shown := list(rows)) or not if_none:
+                shown_columns = columns(sheet, shown, of_shards=of_shards, in_full=self.verbosity > 1)
+                self.stdout.write(self.table_text(shown_columns, shown))
             else:
                 self.stdout.write(if_none)
+
+    def print_json(self, items: Iterable[Mapping[str, Any]]) -> None:
+        """Print a list as JSON, one by one: a hundred thousand jobs with their tracebacks may not fit into memory."""
+        separator = "["
+        for item in items:
+            self.stdout.write(f"{separator}\n{as_json(item)}", ending="")
+            separator = ","
+        self.stdout.write("[]" if separator == "[" else "\n]")
 
     def run_each(
         self, options: Options, noun: str, targets: Mapping[str, Target], would: Callable[[str], Any]

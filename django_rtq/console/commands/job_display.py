@@ -1,121 +1,42 @@
-"""Jobs as rtq_jobs prints them: rows of a table, lines of text, JSON. Of redacted jobs."""
+"""One job as rtq_jobs prints it: as lines of text, as JSON. It is redacted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.utils.timezone import localtime
-
-from django_rtq.console.output import Column, ago, as_json, duration, number
+from django_rtq.console.output import as_json, duration, facts, number, on_clock
 from django_rtq.console.reading.jobs.written import written_text
 from django_rtq.console.reading.members import Membership
+from django_rtq.console.render.json import as_dict
+from django_rtq.console.subjects.jobs import JOBS, TIMES
 from django_rtq.core.commands.command import one_line
 from django_rtq.core.jobs.details import JobDetails
-from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import JobState
 
-COLUMNS = [
-    Column("ID"),
-    Column("STATE"),
-    Column("QUEUE"),
-    Column("TASK"),
-    Column("CLIENT"),
-    Column("ATTEMPTS", right=True),
-    Column("TIME"),
-    Column("ERROR"),
-]
-_TIMES = ("made_at", "ready_at", "due_at", "expires_at", "claimed_at", "died_at", "finished_at")
-
-
-def job_row(job: JobDetails, *, cut: bool) -> list[str]:
-    """The cells of a job, for COLUMNS. With `cut`, long texts are truncated, and the time is told by its distance."""
-    kind, message = job.newest_error
-    kind = kind.rpartition(".")[2]
-    error = f"{kind}: {message}" if kind and message else kind or message
-    return [
-        one_line(job.id),
-        str(job.state),
-        job.queue,
-        one_line(job.task or "(unreadable)", 60 if cut else None),
-        one_line(job.client, 30 if cut else None),
-        number(_attempts(job)),
-        ago(_time_of(job)) if cut else _on_clock(_time_of(job)),
-        one_line(error, 80 if cut else None),
-    ]
-
-
-def job_dict(job: JobDetails) -> dict[str, Any]:
-    """A job as JSON, with its newest failure."""
-    newest = job.attempts[-1] if job.attempts else Attempt.read({})
-    return {
-        "id": job.id,
-        **({} if job.shard is None else {"shard": job.shard}),
-        "state": str(job.state),
-        "task": job.task,
-        "queue": job.queue,
-        "client": job.client,
-        "priority": job.priority,
-        "args": job.args,
-        "kwargs": job.kwargs,
-        "headers": job.headers,
-        "attempts": _attempts(job),
-        "error_class": newest.error_class,
-        "error": newest.error,
-        "traceback": newest.traceback,
-        **{name: at.isoformat() if (at := getattr(job, name)) else None for name in _TIMES},
-        "worker": job.worker,
-    }
+_FAILURE = ("worker", "seconds", "error_class", "error", "traceback", "together")
 
 
 def job_dict_in_full(job: JobDetails, waiting_reason: str, member: Membership | None = None) -> dict[str, Any]:
     """A job as JSON, with all that is known of it."""
     return {
-        **job_dict(job),
+        **as_dict(JOBS, job, of_shards=job.shard is not None),
         "waiting_reason": waiting_reason,
         "exactly_once": written_text(job) or None,
         "workflow": member and {"id": member.workflow.id, "name": member.workflow.name, "step": member.step.number},
-        "options": job.options,
-        "progress": str(job.progress) if job.progress else None,
-        "is_stopping": job.is_stopping,
-        "seconds": job.seconds,
-        "result": job.result,
+        **facts(job, ("options", "is_stopping", "seconds", "result", "event", "is_asleep")),
         "failures": [
-            {
-                "attempt": attempt.number,
-                "worker": attempt.worker,
-                "ended_at": attempt.ended_at.isoformat() if attempt.ended_at else None,
-                "seconds": attempt.seconds,
-                "error_class": attempt.error_class,
-                "error": attempt.error,
-                "traceback": attempt.traceback,
-                "together": attempt.together,
-            }
-            for attempt in job.attempts
+            {"attempt": attempt.number, **_with_time(attempt, _FAILURE, "ended_at")} for attempt in job.attempts
         ],
-        "event": job.event,
-        "is_asleep": job.is_asleep,
-        "steps": [
-            {
-                "name": step.name,
-                "ended_at": step.ended_at.isoformat() if step.ended_at else None,
-                "seconds": step.seconds,
-                "result": step.result,
-            }
-            for step in job.steps
-        ],
-        "log": [
-            {
-                "attempt": line.attempt,
-                "at": line.at.isoformat() if line.at else None,
-                "level": line.level,
-                "logger": line.logger,
-                "text": line.text,
-            }
-            for line in job.log
-        ],
+        "steps": [_with_time(step, ("name", "seconds", "result"), "ended_at") for step in job.steps],
+        "log": [_with_time(line, ("attempt", "level", "logger", "text"), "at") for line in job.log],
     }
+
+
+def _with_time(item: object, names: Sequence[str], time: str) -> dict[str, Any]:
+    at: datetime | None = getattr(item, time)
+    return {**facts(item, names), time: at.isoformat() if at else None}
 
 
 def job_lines(job: JobDetails, waiting_reason: str, member: Membership | None = None) -> Iterator[str]:
@@ -127,7 +48,7 @@ def job_lines(job: JobDetails, waiting_reason: str, member: Membership | None = 
         call = f", call of {attempt.together}" if attempt.together > 1 else ""
         yield ""
         yield (
-            f"Attempt {attempt.number or '?'} failed, {_on_clock(attempt.ended_at)}, after "
+            f"Attempt {attempt.number or '?'} failed, {on_clock(attempt.ended_at)}, after "
             f"{duration(attempt.seconds)}{call}: {one_line(heading)}"
         )
         yield from (f"  {one_line(line)}" for line in attempt.traceback.splitlines())
@@ -162,10 +83,10 @@ def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
             yield name.capitalize(), as_json(value)
     if job.priority:
         yield "Priority", str(job.priority)
-    yield "Attempts", f"{number(_attempts(job))} ({number(job.failures)} failed, {number(job.crashes)} crashed)"
-    for name in _TIMES:
+    yield "Attempts", f"{number(job.attempt)} ({number(job.failures)} failed, {number(job.crashes)} crashed)"
+    for name in TIMES:
         if at := getattr(job, name):
-            yield _TITLES[name], _on_clock(at)
+            yield name.removesuffix("_at").capitalize(), on_clock(at)
     if job.worker:
         yield "Worker", job.worker
     if job.progress:
@@ -182,7 +103,7 @@ def _steps(job: JobDetails) -> Iterator[str]:
         yield "Finished steps:"
     for step in job.steps:
         how = "event" if step.seconds is None else duration(step.seconds)
-        yield f"  {_on_clock(step.ended_at)} {one_line(step.name)} ({how}): {one_line(as_json(step.result))[:200]}"
+        yield f"  {on_clock(step.ended_at)} {one_line(step.name)} ({how}): {one_line(as_json(step.result))[:200]}"
 
 
 def _log(job: JobDetails) -> Iterator[str]:
@@ -195,29 +116,5 @@ def _log(job: JobDetails) -> Iterator[str]:
             attempt = line.attempt
             yield f"  -- attempt {attempt} --"
         first, *others = line.text.splitlines() or [""]
-        yield f"  {_on_clock(line.at)} {one_line(line.level)} {one_line(line.logger)}: {one_line(first)}"
+        yield f"  {on_clock(line.at)} {one_line(line.level)} {one_line(line.logger)}: {one_line(first)}"
         yield from (f"    {one_line(other)}" for other in others)
-
-
-_TITLES = {
-    "made_at": "Made",
-    "ready_at": "Ready",
-    "due_at": "Due",
-    "expires_at": "Expires",
-    "claimed_at": "Claimed",
-    "died_at": "Died",
-    "finished_at": "Finished",
-}
-
-
-def _attempts(job: JobDetails) -> int:
-    return max(job.attempt, job.failures + job.crashes)
-
-
-def _time_of(job: JobDetails) -> datetime | None:
-    """When it died, finished, or was claimed; when it is due; or else since when it is ready."""
-    return job.died_at or job.finished_at or job.claimed_at or job.due_at or job.ready_at or job.made_at
-
-
-def _on_clock(at: datetime | None) -> str:
-    return localtime(at).isoformat(sep=" ", timespec="seconds") if at else "-"

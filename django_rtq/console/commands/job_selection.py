@@ -63,8 +63,7 @@ def find_one(readers: Readers, job_id: str, options: dict[str, Any]) -> JobDetai
 
 
 def _found_by_query(readers: Readers, query: Selection) -> Iterator[JobDetails]:
-    with override("en"):
-        try:
-            yield from search_all(readers, query)
-        except QueryError as error:
-            raise CommandError(str(error)) from None
+    try:
+        yield from search_all(readers, query)
+    except QueryError as error:
+        raise CommandError(str(error)) from None

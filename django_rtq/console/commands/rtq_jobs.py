@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
-from django_rtq.console.commands.command import ConsoleCommand
+from django_rtq.console.commands.command import SheetCommand
 from django_rtq.console.commands.job_actions import JobAction
 from django_rtq.console.commands.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
-from django_rtq.console.commands.job_display import COLUMNS, job_dict, job_dict_in_full, job_lines, job_row
+from django_rtq.console.commands.job_display import job_dict_in_full, job_lines
 from django_rtq.console.commands.job_selection import find_one, list_jobs
 from django_rtq.console.nouns import OneJob
-from django_rtq.console.output import as_json, count, number, table
+from django_rtq.console.output import as_json, count, number
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.members import Membership, membership_of
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.redaction import redacted
+from django_rtq.console.subjects.jobs import JOBS
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.commands.command import WRONG_USAGE, one_line
 from django_rtq.core.jobs.details import JobDetails
@@ -30,7 +31,7 @@ NONE_AT_ALL = "There are no jobs."
 NO_MATCH = "No job matches."
 
 
-class Command(ConsoleCommand):
+class Command(SheetCommand):
     help = "List, show and cancel jobs, requeue or discard dead letters (jobs that failed too often), run jobs now."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -66,26 +67,22 @@ class Command(ConsoleCommand):
         elif options["verbosity"] > 0:
             self.stdout.write(f"Sent event {one_line(options['event'])} to job {one_line(job_id)}.")
 
+    @override("en")
     def _list(self, options: dict[str, Any]) -> None:
-        readers, limit = self.readers, options["limit"]
+        limit = options["limit"]
         if options["json"]:
-            self._print_json(list_jobs(readers, options, limit))
+            self.print_sheet(options, JOBS, map(redacted, list_jobs(self.readers, options, limit)))
             return
         limit = limit or (None if options["all"] else LISTED)
-        jobs = list(list_jobs(readers, options, limit and limit + 1))
-        if jobs:
-            self._print_table(jobs[:limit], cut=options["verbosity"] < 2)
-        else:
-            self.stdout.write(NO_MATCH if is_filtered(options) else NONE_AT_ALL)
+        jobs = list(map(redacted, list_jobs(self.readers, options, limit and limit + 1)))
+        self.print_sheet(options, JOBS, jobs[:limit], if_none=NO_MATCH if is_filtered(options) else NONE_AT_ALL)
         if limit and len(jobs) > limit:
             self.stdout.write(f"\nOnly the first {number(limit)} are shown: see --limit and --all.")
 
     def _list_ids(self, options: dict[str, Any]) -> None:
         jobs, problems = self._find(options)
-        if options["json"]:
-            self._print_json(jobs)
-        elif jobs:
-            self._print_table(jobs, cut=options["verbosity"] < 2)
+        if options["json"] or jobs:
+            self.print_sheet(options, JOBS, map(redacted, jobs))
         self._report_problems(options, problems)
 
     @override("en")
@@ -101,7 +98,7 @@ class Command(ConsoleCommand):
 
         jobs, problems = self._find(options, find)
         if options["json"]:
-            self._print_json(jobs, lambda job: job_dict_in_full(job, reasons[job.id], members[job.id]))
+            self.print_json(job_dict_in_full(redacted(job), reasons[job.id], members[job.id]) for job in jobs)
         else:
             texts = ("\n".join(job_lines(redacted(job), reasons[job.id], members[job.id])) for job in jobs)
             self.stdout.write("\n\n".join(texts))
@@ -128,17 +125,3 @@ class Command(ConsoleCommand):
         if problems:
             wanted = count(len(dict.fromkeys(options["ids"])), "id")
             raise CommandError(f"{number(len(problems))} of {wanted} could not be shown.")
-
-    def _print_table(self, jobs: Iterable[JobDetails], *, cut: bool) -> None:
-        heading, *rows = table(COLUMNS, (job_row(redacted(job), cut=cut) for job in jobs), self.table_width())
-        self.stdout.write("\n".join([self.style.MIGRATE_HEADING(heading), *rows]))
-
-    def _print_json(
-        self, found: Iterable[JobDetails], as_dict: Callable[[JobDetails], dict[str, Any]] = job_dict
-    ) -> None:
-        # One by one: a hundred thousand with their tracebacks may not fit into memory.
-        separator = "["
-        for job in found:
-            self.stdout.write(f"{separator}\n{as_json(as_dict(redacted(job)))}", ending="")
-            separator = ","
-        self.stdout.write("[]" if separator == "[" else "\n]")

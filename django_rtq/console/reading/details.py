@@ -13,8 +13,8 @@ from django_rtq.console.merging import ANY, EVERY, FIRST, LEAST, MOST, SUM, by, 
 from django_rtq.console.reading.clients.holds import Holds, holds_text
 from django_rtq.console.reading.task_pauses import TaskPause
 from django_rtq.core.jobs import serializer
-from django_rtq.core.jobs.details import Progress
-from django_rtq.core.jobs.job import PARK_SECONDS, moment
+from django_rtq.core.jobs.details import JobDetails
+from django_rtq.core.jobs.job import PARK_SECONDS, JobState, moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,19 +122,11 @@ class UnknownTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningJob:
-    """A job that a worker holds."""
+class RunningJob(JobDetails):
+    """A job that a worker holds, without its arguments and failures."""
 
-    id: str
-    queue: str
-    task: str
-    client: str
-    attempt: int
+    state: JobState = JobState.RUNNING
     seconds: float  # since it was claimed
-    progress: Progress | None = None  # the last that it reported
-    is_stopping: bool = False  # a cancel was requested
-    worker: str = ""
-    claimed_at: datetime | None = None
     lease_left_seconds: float = 0.0  # of its worker; below 0: it is about to be reclaimed
     time_limit: float | None = None  # seconds, if it is set for this call
     usual_seconds: float | None = None  # 95th percentile of its task; None: unknown, or not read

@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from django_rtq.console.formatting import STATE_LABELS, format_duration, format_moment, format_number, format_percent
-from django_rtq.console.output import ago, duration, number
+from django_rtq.console.output import ago, duration, number, on_clock
 from django_rtq.console.render.sparkline import sparkline
 from django_rtq.console.sanitize import clean_text
+from django_rtq.core.commands.command import one_line
+from django_rtq.core.jobs.details import Progress
 from django_rtq.databases.clocks import utc_now
 
 PageUrl = Callable[..., str]  # the address of a page, by its name and what it is about
@@ -26,6 +29,7 @@ class Kind:
 
     html: Callable[[Any], str]  # a text, which is escaped, or safe HTML
     plain: Callable[[Any], str]  # on a terminal, in English
+    in_full: Callable[[Any], str] | None = None  # with -v 2, if that is another text
     raw: Callable[[Any], Any] = lambda value: value  # in JSON
     is_number: bool = False  # aligned right, and sorted from the greatest
     is_state: bool = False
@@ -66,7 +70,11 @@ def _part_text(part: Sequence[int]) -> str:
     return _("%(busy)d of %(slots)d") % {"busy": part[0], "slots": part[1]}
 
 
-JOB_STATE = states({str(state): State(label, str(state)) for state, label in STATE_LABELS.items()})
+JOB_STATE = states({
+    **{str(state): State(label, str(state)) for state, label in STATE_LABELS.items()},
+    "stopping": State(gettext_lazy("asked to stop"), "stopping"),
+    "held": State(gettext_lazy("task paused"), "paused"),
+})  # fmt: skip
 
 
 class Steps(NamedTuple):
@@ -88,6 +96,12 @@ def _meter(part: float) -> str:
     return format_html(text, f"{part:.2f}", *[format_percent(part)] * 3)
 
 
+def _reported(progress: Progress) -> str:
+    text, bar = clean_text(progress, 200), '<progress max="{}" value="{}" aria-label="{}"></progress> {}'
+    numbers = (f"{number:f}" for number in (progress.total or 0, progress.done))
+    return format_html(bar, *numbers, _("Progress"), text) if progress.total else text
+
+
 TEXT = Kind(html=lambda text: clean_text(text, 200), plain=str)
 TASK = Kind(html=lambda name: clean_text(name, 300).rpartition(".")[2], plain=str)
 NAMES = Kind(html=", ".join, plain=",".join)  # several; a link is made for each
@@ -102,7 +116,9 @@ LINES = Kind(
     plain="; ".join,
 )
 PROGRESS = replace(PART, html=_progress, plain=lambda part: f"{part[0]} of {part[1]}")
-MOMENT = Kind(html=ago_html, plain=ago)
+MOMENT = Kind(html=ago_html, plain=ago, in_full=on_clock)
+MESSAGE = Kind(html=lambda text: clean_text(text, 160), plain=lambda text: one_line(text, 80), in_full=str)
+REPORTED = Kind(html=_reported, plain=str, raw=str)  # what a job said of its progress
 METER = Kind(html=_meter, plain=lambda part: f"{100 * part:.0f} %")
 RATE = Kind(html=format_number, plain=lambda rate: f"{rate:,.1f}", is_number=True)
 LINE = Kind(

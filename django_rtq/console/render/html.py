@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape  # that of Django takes three times as long
+from types import MappingProxyType
 from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from django_rtq.console.acting.verb import Target, Verb
@@ -29,6 +31,7 @@ class Viewer:
     token: str = ""  # for forms, against requests that other sites forge
     here: str = ""  # the address of the page, to which an action leads back
     sees_all_shards: bool = False
+    tick: Any = ""  # what the box is called that selects the row %(id)s; "": there is none
     #: What an address of an action says of a row: its name in the path, or else fields of the form.
     fields: Callable[[str], Mapping[str, str]] | None = field(default=None)
 
@@ -43,6 +46,7 @@ class Table:
     css: str
     heads: Sequence[Mapping[str, Any]]
     rows: str
+    has_ticks: bool
     has_actions: bool
 
 
@@ -91,20 +95,30 @@ def tables(
     wanted: Wanted | None = None,
     *,
     label: Any = "",
-    leave_out: Collection[str] = (),
+    titles: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Table]:
-    """The tables of a list: one, or one for each section. Heads are links if it is said what is wanted."""
+    """The tables of a list: one, or one for each section. Heads are links if it is said what is wanted.
+
+    `titles`: other ones of columns, by their names; None: the column is left out.
+    """
     groups = sheet.groups(rows) if sheet.section else [rows] if rows else []
     columns = [
-        column
+        replace(column, title=titles.get(column.name, column.title))
         for column in sheet.columns
-        if column.name not in (sheet.section, *leave_out) and (viewer.sees_all_shards or not column.is_of_shards)
+        if column.name != sheet.section
+        and titles.get(column.name, "") is not None
+        and (viewer.sees_all_shards or not column.is_of_shards)
     ]
     return [_table(sheet, columns, group, viewer, wanted, label) for group in groups]
 
 
 def _table(
-    sheet: Sheet[Row], columns: Sequence[Column], rows: Sequence[Row], viewer: Viewer, wanted: Wanted | None, label: Any
+    sheet: Sheet[Row],
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    viewer: Viewer,
+    wanted: Wanted | None,
+    label: Any,
 ) -> Table:
     shown = [column for column in columns if not column.under]
     under = {column.name: _under(column, columns) for column in shown}
@@ -115,8 +129,13 @@ def _table(
             _cell(column, row, under[column.name], viewer, is_first=column is shown[0], is_card=is_card)
             for column in shown
         ]
-        actions = f'<td class="rtq-n rtq-line">{_actions(sheet, row, allowed, viewer)}</td>' if allowed else ""
-        lines.append(f"<tr>{''.join(cells)}{actions}</tr>")
+        if viewer.tick:
+            cells.insert(0, _tick(sheet.name_of(row), str(viewer.tick)))
+        if allowed:
+            actions = _actions(sheet, row, allowed, viewer)
+            menu = _menu(actions, sheet.name_of(row)) if sheet.has_menu else ""
+            cells.append(menu or f'<td class="rtq-n rtq-line">{actions}</td>')
+        lines.append(f"<tr>{''.join(cells)}</tr>")
     title = ""
     if sheet.section:
         section = sheet.column(sheet.section)
@@ -128,6 +147,7 @@ def _table(
         css=sheet.css,
         heads=[_head(sheet, column, viewer, wanted) for column in shown],
         rows=mark_safe("\n".join(lines)),
+        has_ticks=bool(viewer.tick),
         has_actions=bool(allowed),
     )
 
@@ -234,21 +254,45 @@ def _small(column: Column, row: Any, viewer: Viewer) -> str:
     return f'<div class="{css}"{hint}>{title}{text}</div>'
 
 
-def _actions(sheet: Sheet[Row], row: Row, allowed: set[str], viewer: Viewer) -> str:
+def _tick(name: str, label: str) -> str:
+    label = escape(label % {"id": clean_text(name, 40)})
+    return f'<td class="rtq-tick"><input type="checkbox" name="id" value="{escape(name)}" aria-label="{label}"></td>'
+
+
+def _menu(actions: str, name: str) -> str:
+    menu = f'<summary aria-label="{escape(_("Actions"))}">⋯</summary><div>{actions}</div>'
+    whole = f'<details class="rtq-more" id="rtq-more-{slugify(name)}">{menu}</details>' if actions else ""
+    return f'<td class="rtq-menu">{whole}</td>'
+
+
+def _item(sheet: Sheet[Row], row: Row, verb: Verb, viewer: Viewer) -> str:
+    """What a menu offers: a link, or a button that sends the form around the list."""
+    fields, label = sheet.fields(row), escape(str(verb.label))
+    if verb.page:
+        address = verb.page(row, viewer.url)
+    else:
+        query = {**fields, "next": viewer.here} if verb.question else {}
+        address = viewer.url(f"{sheet.model}_{verb.name}", sheet.name_of(row), query=query)
+    if verb.question:
+        css = "" if verb.is_harmless else " rtq-danger"
+        return f'<a class="rtq-button{css}" href="{escape(address)}">{label} …</a>'
+    ((field, value),) = fields.items()
+    sends = f'formaction="{escape(address)}" name="{field}" value="{escape(value)}"'
+    return f'<button {sends} class="rtq-main">{label}</button>'
+
+
+def _actions(sheet: Sheet[Row], row: Row, allowed: Collection[str], viewer: Viewer, *, is_button: bool = False) -> str:
     verbs = [action.of(row) for action in sheet.actions]
-    return " ".join(
-        action_html(verb, sheet.model, sheet.name_of(row), viewer)
-        for verb in verbs
-        if verb.permission in allowed and verb.applies(row)
-    )
+    shown = (verb for verb in verbs if verb.permission in allowed and verb.applies(row))
+    if sheet.has_menu:
+        return " ".join(_item(sheet, row, verb, viewer) for verb in shown)
+    name = sheet.name_of(row)
+    return " ".join(action_html(verb, sheet.model, name, viewer, is_button=is_button) for verb in shown)
 
 
 def buttons(sheet: Sheet[Row], row: Row, viewer: Viewer) -> str:
     """What can be done with a row, on its own page."""
-    verbs = [verb for action in sheet.actions if (verb := action.of(row)).applies(row) and viewer.may(verb.permission)]
-    return mark_safe(
-        " ".join(action_html(verb, sheet.model, sheet.name_of(row), viewer, is_button=True) for verb in verbs)
-    )
+    return mark_safe(_actions(sheet, row, set(filter(viewer.may, _permissions(sheet))), viewer, is_button=True))
 
 
 def action_html(verb: Verb, model: str, name: str, viewer: Viewer, *, is_button: bool = False) -> str:

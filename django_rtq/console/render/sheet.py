@@ -78,6 +78,7 @@ class Sheet(Generic[Row]):
     per_page: ClassVar[int] = 50  # rows or sections
     css: ClassVar[str] = "rtq-cards"  # of the table: a row is a card on a phone. Others have rules of their own there
     is_acted_on: ClassVar[bool] = True  # whether rows have the buttons, or only the page of one
+    has_menu: ClassVar[bool] = False  # rows have a menu instead of buttons, in a form around the list
     searches: ClassVar[Any] = ""  # the label of the search by name; "": there is none
     empty: ClassVar[Empty]
     about: ClassVar[Any] = ""  # above the list
@@ -89,6 +90,10 @@ class Sheet(Generic[Row]):
 
     def facts(self, row: Row) -> Mapping[str, Any]:
         """What JSON says of a row beside the columns."""
+        return {}
+
+    def fields(self, row: Row) -> Mapping[str, str]:
+        """What an address of an action says of a row beside its name."""
         return {}
 
     def summary(self, rows: Sequence[Row]) -> str:

@@ -157,7 +157,11 @@ class AllShards(Readers):
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         names = None if queues is None else list(queues)
         by_shard = self.ask(lambda readers, _: readers.workers(names, with_usual=with_usual))
-        return [replace(worker, shard=number) for number, workers in by_shard.items() for worker in workers]
+        return [
+            replace(worker, shard=number, running=[replace(job, shard=number) for job in worker.running])
+            for number, workers in by_shard.items()
+            for worker in workers
+        ]
 
     def queue_page(
         self,

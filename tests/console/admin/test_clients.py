@@ -79,7 +79,7 @@ def test_spaces_in_the_name_of_a_client_are_kept(broker, person):
     answer = user.get(PAGE, {"client": " acme"})
     (link,) = re.findall(r'<th scope="row"[^>]*><a href="([^"]*)"', text(answer))
 
-    assert [row["job"].id for row in user.get(unescape(link)).context["job_rows"]] == [job.id]
+    assert re.findall(r'name="id" value="([^"]*)"', text(user.get(unescape(link)))) == [job.id]
 
 
 def test_a_client_that_nobody_knows_is_no_error(broker, operator):

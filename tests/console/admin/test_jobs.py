@@ -53,8 +53,9 @@ def test_a_job_that_is_unknown_says_so(operator, broker):
 
 def test_an_id_with_odd_signs_can_be_opened_and_acted_on(broker, operator, readers):
     job = dead_job(broker, "a/b?c#d %_2F")
-    link = text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/?state=dead")).split('class="rtq-id"><a href="')[1]
-    url = link.split('"')[0].replace("&amp;", "&")
+    page = text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/?state=dead"))
+    (link,) = re.findall(r'<th scope="row"[^>]*><a href="([^"]*)"', page)
+    url = link.replace("&amp;", "&")
     assert operator.get(url).status_code == 200
     operator.post(f"{url.split('?')[0]}requeue/", {"queue": QUEUE})
     assert readers.find(job.id).state == "queued"

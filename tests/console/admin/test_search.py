@@ -16,7 +16,7 @@ SEARCH = "/admin/django_rtq/job/search/"
 def found(client, query, **more):
     """The ids on the page of results, and the page."""
     html = text(client.get(SEARCH, {"q": query, **more}))
-    return re.findall(r'class="rtq-id"><a href="/admin/django_rtq/job/([^/?]+)/', html), html
+    return re.findall(r'class="rtq-id"[^>]*><a href="/admin/django_rtq/job/([^/?]+)/', html), html
 
 
 def found_in_list(client, query):

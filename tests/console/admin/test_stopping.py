@@ -89,7 +89,7 @@ def test_both_ways_to_stop_a_job_are_shown_to_those_who_may(where, running, pers
         text(person(permissions.VIEW, permissions.CANCEL).get(url)),
         text(person(permissions.VIEW).get(url)),
     )
-    for words in ("Cancel …", "Terminate …"):
+    for words in ("Cancel job …", "Terminate …"):
         assert words in allowed
         assert words not in other
 
@@ -99,7 +99,7 @@ def test_a_job_that_was_asked_is_shown_as_such_and_not_asked_again(where, broker
     job = asked_job(broker, "asked")
     html = text(operator.get(PAGE + where.format(id=job.id)))
     assert "asked to stop" in html
-    assert "Cancel …" not in html
+    assert "Cancel job …" not in html
     assert "Terminate …" in html
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from django_rtq.console.admin.pages import jobs as job_pages
+from django_rtq.console.subjects.jobs import Running
 from django_rtq.console.subjects.workers import Workers
 from django_rtq.core.broker.control import WorkerCommand
 from tests.console.admin.conftest import text
@@ -43,12 +43,12 @@ def test_all_quiet_workers_are_woken(redis, broker, operator):
 
 def test_hosts_and_running_jobs_have_pages(broker, operator, monkeypatch):
     monkeypatch.setattr(Workers, "per_page", 1)
-    monkeypatch.setattr(job_pages, "WORKERS_PER_PAGE", 1)
+    monkeypatch.setattr(Running, "per_page", 1)
     claimed_job(broker, worker="w2")
     claimed_job(broker, worker="w3")
 
     first, second, empty = (operator.get("/admin/django_rtq/job/", {"page": page}) for page in (1, 2, 3))
-    names = [[entry.worker.name for entry in page.context["workers_with_jobs"]] for page in (first, second, empty)]
+    names = [[table.title for table in page.context["tables"]] for page in (first, second, empty)]
     assert sorted(names) == [[], ["w2"], ["w3"]]
     assert ("Next page" in text(first), "Next page" in text(second)) == (True, False)
 

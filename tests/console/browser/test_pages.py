@@ -29,7 +29,6 @@ LISTS = [f"queue_change?state={state}" for state in STATES]
 OF_TEMPLATES = {
     "overview": "queue_changelist",
     "queue": "queue_change?state=dead",
-    "running": "job_changelist",
     "search": "job_search",
     "confirm": "queue_forget",
     "edit": "job_edit",

@@ -20,8 +20,8 @@ def test_a_list_and_one(broker):
     listed = run("rtq_workflows", "list", "--no-color").out.splitlines()
     shown = run("rtq_workflows", "show", FLOW, "--no-color").out
 
-    assert listed[0].split() == ["NAME", "ID", "STATE", "CLIENT", "JOBS", "DONE", "DEAD", "MADE"]
-    assert listed[1].split()[:8] == ["flow", FLOW, "blocked", "bakery", "1", "of", "3", "1"]
+    assert listed[0].split() == ["ID", "NAME", "STATE", "CLIENT", "JOBS", "DONE", "DEAD", "MADE"]
+    assert listed[1].split()[:8] == [FLOW, "flow", "blocked", "bakery", "1", "of", "3", "1"]
     assert [line.split()[:9] for line in shown.splitlines()[-2:]] == [
         ["t", "0", "blocked", "default", "1", "of", "2", "1", "0"],
         ["t", "1", "waiting", "default", "0", "of", "1", "0", "0"],

@@ -12,7 +12,7 @@ from django_rtq.console.output import table
 from django_rtq.console.reading.clients.client_list import Client
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds
-from django_rtq.console.reading.details import WorkerDetails
+from django_rtq.console.reading.details import RunningJob, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup
 from django_rtq.console.reading.memory import KINDS, QueueMemory
 from django_rtq.console.reading.metrics.reader import TaskMetrics, VersionRuns
@@ -28,7 +28,8 @@ from django_rtq.console.subjects.queues import Queue
 from django_rtq.console.subjects.schedules import Planned
 from django_rtq.console.subjects.tasks import TaskRow
 from django_rtq.console.subjects.workflows import STEPS
-from django_rtq.core.jobs.job import new_job_id
+from django_rtq.core.jobs.details import JobDetails, Progress
+from django_rtq.core.jobs.job import JobState, new_job_id
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.schedules import every
 from django_rtq.databases.outbox import OutboxRow
@@ -105,6 +106,15 @@ ROWS["DeadLetterGroups"] = Group(
 ROWS["QueuesOfTask"] = InQueue(
     task="shop.tasks.charge", name="mail", pauses=[("mail", _PAUSE)],
     found=TaskInQueue(queue=_QUEUE.details, queued=1, scheduled=1, retrying=1, running=1, dead=1),
+)  # fmt: skip
+ROWS["Jobs"] = JobDetails(
+    id="job-1", queue="mail", state=JobState("running"), task=note.name, client="bakery", args=[1], shard=2,
+    worker="web1:7", claimed_at=NOW, progress=Progress(done=1, total=2, text="half", at=None),
+    errors=[{"error_class": "builtins.OSError", "error": "No route"}],
+)  # fmt: skip
+ROWS["Running"] = RunningJob(
+    id="job-1", queue="mail", task=note.name, seconds=5000.0, worker="web1:7", lease_left_seconds=-1.0, shard=2,
+    progress=ROWS["Jobs"].progress,
 )  # fmt: skip
 #: Rows with what the others cannot have at the same time.
 MORE_ROWS = {"Tasks": [TaskRow(task="nobody.knows")]}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,10 +16,12 @@ from django.utils.translation import gettext as _
 
 from django_rtq import models
 from django_rtq.console import permissions
+from django_rtq.console.acting.jobs import OF_JOB
+from django_rtq.console.acting.verb import Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action, who_requeued
-from django_rtq.console.admin.display.jobs import busiest_first, job_actions, running_by_worker, timeline
-from django_rtq.console.admin.display.texts import CONFIRMATIONS, ConfirmedAction, cancel_messages
+from django_rtq.console.admin.display.jobs import timeline
+from django_rtq.console.admin.display.texts import cancel_messages
 from django_rtq.console.admin.forms import CallForm, EventForm
 from django_rtq.console.admin.pages.bulk import (
     BulkPages,
@@ -36,11 +39,11 @@ from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.jobs.written import written_text
 from django_rtq.console.reading.members import membership_of
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.reading.selection import WAITING
 from django_rtq.console.redaction import is_unknown, redacted
-from django_rtq.console.render.html import Viewer, listing, pager
+from django_rtq.console.render.html import buttons, cell_html, listing
 from django_rtq.console.render.sheet import Found, Sheet, Wanted
 from django_rtq.console.sanitize import clean_text, named_arguments
+from django_rtq.console.subjects.jobs import JOBS, RUNNING
 from django_rtq.console.subjects.memory import MEMORY
 from django_rtq.console.subjects.outbox import OUTBOX
 from django_rtq.core.broker.task_backends import shard_numbers, shard_of
@@ -49,14 +52,6 @@ from django_rtq.core.jobs.job import JobState
 from django_rtq.core.tasks.registry import is_internal, known_task
 from django_rtq.databases.exactly_once import has_committed
 from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
-
-#: What ends a job: the permission, and in which states.
-WORKERS_PER_PAGE = 40  # of those with running jobs
-_ENDS: Mapping[ConfirmedAction, tuple[str, Sequence[str]]] = {
-    "cancel": (permissions.CANCEL, (*WAITING, "running")),
-    "terminate": (permissions.CANCEL, ("running",)),
-    "discard": (permissions.DISCARD, ("dead",)),
-}
 
 
 class JobAdmin(BulkPages):
@@ -70,48 +65,23 @@ class JobAdmin(BulkPages):
             Route("outbox/", "outbox", self.outbox),
             Route("memory/", "memory", self.memory),
             *self.bulk_routes(),
-            Route("<str:job_id>/requeue/", "requeue", self.requeue, permissions.REQUEUE, "BOTH"),
-            Route("<str:job_id>/run-now/", "run_now", self.run_now, permissions.REQUEUE, "POST"),
-            Route("<str:job_id>/cancel/", "cancel", partial(self.end, action="cancel"), permissions.CANCEL, "BOTH"),
-            Route(
-                "<str:job_id>/terminate/",
-                "terminate",
-                partial(self.end, action="terminate"),
-                permissions.CANCEL,
-                "BOTH",
-            ),
-            Route("<str:job_id>/discard/", "discard", partial(self.end, action="discard"), permissions.DISCARD, "BOTH"),
-            Route("<str:job_id>/edit/", "edit", self.edit, permissions.EDIT, "BOTH"),
-            Route("<str:job_id>/send/", "send", self.send, permissions.EDIT, "BOTH"),
+            *self._action_routes(),
             Route("<str:job_id>/", "change", self.job),
         ]
+
+    def _action_routes(self) -> Iterator[Route]:
+        views = {"requeue": self.requeue, "run_now": self.run_now, "edit": self.edit, "send": self.send}
+        for verb in {verb.name: verb for verb in OF_JOB.values() if not verb.page}.values():
+            view, method = views.get(verb.name) or partial(self.end, verb=verb), "BOTH" if verb.question else "POST"
+            yield Route(f"<str:job_id>/{verb.name.replace('_', '-')}/", verb.name, view, verb.permission, method)
 
     # -- pages
 
     def running(self, request: HttpRequest) -> HttpResponse:
         """Running jobs, grouped by worker."""
-        workers = place_of(request).readers.workers(with_usual=True)
         page = query_params.get_int(request.GET, "page", 1, minimum=1, maximum=MAX_PAGES)
-        busy = busiest_first(workers)
-        shown = busy[(page - 1) * WORKERS_PER_PAGE : page * WORKERS_PER_PAGE]
-        here, may = request.get_full_path(), request.user.has_perm
-        context = {
-            "title": _("Running jobs"),
-            "workers_with_jobs": running_by_worker(shown, self.url, may, here),
-            "is_of_all_queues": True,
-            "when_title": _("Running for"),
-            "what_title": _("Progress"),
-            **pager(
-                page,
-                WORKERS_PER_PAGE,
-                len(shown),
-                len(busy),
-                lambda page: self.url("job_changelist", query={"page": page if page > 1 else ""}),
-            ),
-            "here": here,
-            "workers": workers,
-        }
-        return self.render(request, "running.html", context)
+        wanted = Wanted(page=page)
+        return self._listing(request, RUNNING, RUNNING.find(place_of(request).readers, wanted), wanted)
 
     def search(self, request: HttpRequest) -> HttpResponse:
         """Jobs of all queues and states that match a query. The id of a job opens its page."""
@@ -123,7 +93,7 @@ class JobAdmin(BulkPages):
             return HttpResponseRedirect(self.url("job_outbox", query={"search": search.text}))
         if address := search.list_url(self.url):
             return HttpResponseRedirect(address)
-        context = search.context(self.url, request.user.has_perm, request.get_full_path())
+        context = search.context(self.viewer(request))
         return self.render(request, "search.html", context, is_form=True)
 
     def outbox(self, request: HttpRequest) -> HttpResponse:
@@ -145,11 +115,13 @@ class JobAdmin(BulkPages):
     def _listing(self, request: HttpRequest, sheet: Sheet[Any], found: Found, wanted: Wanted) -> HttpResponse:
         """A list of what is no model."""
 
-        def url(name: str, *args: str, **options: Any) -> str:
-            return self.url(f"job_{sheet.model}" if name == f"{sheet.model}_changelist" else name, *args, **options)
+        page = "job_changelist" if sheet is RUNNING else f"job_{sheet.model}"
 
-        viewer = Viewer(url=url, may=request.user.has_perm)
-        return self.render(request, "list.html", listing(sheet, found, wanted, viewer))
+        def url(name: str, *args: str, **options: Any) -> str:
+            return self.url(page if name == f"{sheet.model}_changelist" else name, *args, **options)
+
+        context = listing(sheet, found, wanted, viewer := self.viewer(request, url))
+        return self.render(request, "list.html", {**context, "here": viewer.here})
 
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """The page of a job."""
@@ -163,7 +135,8 @@ class JobAdmin(BulkPages):
             "job": job,
             "shard": shard_of(readers.place) if shard_numbers() else None,
             "state": str(STATE_LABELS[job.state]),
-            "actions": job_actions(job, self.url, request.user.has_perm),
+            "actions": buttons(JOBS, job, replace(self.viewer(request), here="")),
+            "progress": cell_html(JOBS, "progress", job, self.url) if job.progress else "",
             "timeline": timeline(job, who_requeued(job), self.url),
             "waiting_reason": clean_text(waiting_reason(job, position)),
             "member": membership_of(job.id, readers.place),
@@ -183,7 +156,8 @@ class JobAdmin(BulkPages):
         if job.state is not JobState.DEAD:
             return self._unchanged(request, job_id, job.queue)
         if request.method != "POST" or refuses_target(request):
-            return self._choose_target(request, job)
+            targets = requeue_targets(place_of(request).readers, job.queue)
+            return self._question(request, job, OF_JOB["move"], targets=targets, verb=_("Requeue"))
         target = read_target(place_of(request).readers, request.POST)
         if not _noun(request, job).requeue(to=target):
             return self._unchanged(request, job_id, job.queue)
@@ -204,20 +178,21 @@ class JobAdmin(BulkPages):
             return self._unchanged(request, job_id, job.queue)
         return self._succeeded(request, job, _("Run now."), _("Job %(id)s is queued now."))
 
-    def end(self, request: HttpRequest, job_id: str, *, action: ConfirmedAction) -> HttpResponse:
+    def end(self, request: HttpRequest, job_id: str, *, verb: Verb) -> HttpResponse:
         """Discard a dead letter, cancel a job or kill the process that runs it, after confirmation."""
-        job = self._find(request, job_id)
-        if job.state not in _ENDS[action][1] and (request.method != "POST" or action == "terminate"):
+        job, terminate = self._find(request, job_id), verb.name == "terminate"
+        asked = next((each for each in OF_JOB.values() if each.name == verb.name and each.applies(job)), None)
+        if asked is None and (request.method != "POST" or terminate):
             return self._unchanged(request, job_id, job.queue)
-        if request.method != "POST":
-            return self._confirm(request, job, "stop" if action == "cancel" and job.state == "running" else action)
-        if action == "discard":
+        if asked and request.method != "POST":
+            return self._question(request, job, asked)
+        if verb.name == "discard":
             return self._discard(request, job)
         try:
-            answer = _noun(request, job).cancel(terminate=action == "terminate")
+            answer = _noun(request, job).cancel(terminate=terminate)
         except WrongState:
             return self._unchanged(request, job_id, job.queue)
-        return self._succeeded(request, job, *cancel_messages(answer, terminate=action == "terminate"))
+        return self._succeeded(request, job, *cancel_messages(answer, terminate=terminate))
 
     def _discard(self, request: HttpRequest, job: JobDetails) -> HttpResponse:
         if not _noun(request, job).discard():
@@ -262,19 +237,8 @@ class JobAdmin(BulkPages):
                 return HttpResponseRedirect(self._job_url(job_id, job.queue))
             text = _("Sent event %(event)s.") % {"event": clean_text(job.event, 100)}
             return self._succeeded(request, job, text, _("Job %(id)s has got the event."))
-        return self._question(
-            request,
-            job,
-            "send",
-            title=_("Send an event"),
-            question=_("Job %(id)s waits for event %(event)s.")
-            % {"id": clean_text(job.id, 60), "event": clean_text(job.event, 100)},
-            consequence=_("It gets this value, and goes on at once."),
-            form=form,
-            fields=[("queue", job.queue), ("event", job.event), ("token", token)],
-            verb=_("Send"),
-            is_harmless=True,
-        )
+        fields = [("queue", job.queue), ("event", job.event), ("token", token)]
+        return self._question(request, job, OF_JOB["send"], form=form, fields=fields, verb=_("Send"))
 
     # -- helpers
 
@@ -283,35 +247,22 @@ class JobAdmin(BulkPages):
         queue = query_params.get_queue_name(given)
         return place_of(request).readers.find(job_id, queue or None)
 
-    def _confirm(self, request: HttpRequest, job: JobDetails, action: ConfirmedAction) -> HttpResponse:
-        asked = CONFIRMATIONS[action]
-        question = str(asked.question) % {"id": clean_text(job.id, 60)}
-        words = {"title": asked.title, "question": question, "consequence": asked.consequence, "verb": asked.verb}
-        return self._question(request, job, asked.page, **words)
-
-    def _choose_target(self, request: HttpRequest, job: JobDetails) -> HttpResponse:
-        return self._question(
-            request,
-            job,
-            "requeue",
-            title=_("Requeue in another queue"),
-            question=_("Requeue job %(id)s in another queue?") % {"id": clean_text(job.id, 60)},
-            consequence=_("It is queued there, with all its attempts."),
-            verb=_("Requeue"),
-            is_harmless=True,
-            targets=requeue_targets(place_of(request).readers, job.queue),
-        )
-
-    def _question(self, request: HttpRequest, job: JobDetails, page: str, **words: Any) -> HttpResponse:
+    def _question(self, request: HttpRequest, job: JobDetails, verb: Verb, /, **more: Any) -> HttpResponse:
         """The page that asks. It changes nothing."""
         next_url = query_params.get_next_url(request, "")
+        words = {"id": clean_text(job.id, 60), "event": clean_text(job.event, 100)}
         context = {
+            "title": verb.title,
+            "question": verb.question % words,
+            "consequence": verb.consequence,
+            "verb": verb.label,
+            "is_harmless": verb.is_harmless,
             "breadcrumbs": self._breadcrumbs(job),
             "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
-            "action": self.url(f"job_{page}", job.id),
+            "action": self.url(f"job_{verb.name}", job.id),
             "fields": [("queue", job.queue), ("next", next_url)],
             "back": next_url or self._job_url(job.id, job.queue),
-            **words,
+            **more,
         }
         return self.render(request, "confirm.html", context, is_form=True)
 

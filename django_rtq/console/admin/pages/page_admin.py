@@ -10,6 +10,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.middleware.csrf import get_token
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import get_language
@@ -17,12 +18,13 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation_links, search_url
 from django_rtq.console.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
-from django_rtq.console.admin.urls import page_url
+from django_rtq.console.admin.urls import PageUrl, page_url
 from django_rtq.console.nouns import Place
 from django_rtq.console.permissions import VIEW, UserPermissions
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import QueryError
+from django_rtq.console.render.html import Viewer
 from django_rtq.core.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound, WorkflowNotFound
@@ -63,6 +65,16 @@ class PageAdmin(admin.ModelAdmin):
     def routes(self) -> list[Route]:
         """The URLs of this admin, in matching order."""
         raise NotImplementedError
+
+    def viewer(self, request: HttpRequest, url: PageUrl | None = None) -> Viewer:
+        """Who looks at a page. `url`: how it writes addresses."""
+        return Viewer(
+            url=url or self.url,
+            may=request.user.has_perm,
+            token=get_token(request),
+            here=request.get_full_path(),
+            sees_all_shards=all_shards_of(request) is not None,
+        )
 
     # -- ModelAdmin API
 

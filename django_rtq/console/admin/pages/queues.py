@@ -14,7 +14,7 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.display import overview
 from django_rtq.console.admin.display.charts.history import SPANS, deploy_events, history_charts, span_links
 from django_rtq.console.admin.display.incidents import Health, health_of, health_of_shards
-from django_rtq.console.admin.display.jobs import PAGE_SIZE, JobTable
+from django_rtq.console.admin.display.jobs import JobTable
 from django_rtq.console.admin.pages.page_admin import Route, counts_of, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
@@ -29,6 +29,7 @@ from django_rtq.console.render.html import buttons, listing, tables
 from django_rtq.console.render.sheet import Wanted
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.clients import OF_QUEUE
+from django_rtq.console.subjects.jobs import JOBS
 from django_rtq.console.subjects.queues import QUEUES, Queue
 from django_rtq.console.subjects.versions import VERSIONS
 from django_rtq.core.broker.task_backends import shard_place
@@ -126,7 +127,7 @@ class QueueAdmin(SheetAdmin):
             name,
             table.state,
             cursor=table.cursor,
-            limit=PAGE_SIZE,
+            limit=JOBS.per_page,
             filter=table.filter,
             shown=redacted,
         )
@@ -134,8 +135,8 @@ class QueueAdmin(SheetAdmin):
         context = {
             "title": _("Queue %(name)s") % {"name": name},
             "row": details,
-            **table.context(queue_page.page, details, self.url, request.user.has_perm),
-            "client_tables": tables(OF_QUEUE, queue_page.clients, viewer, leave_out=("fair",)),
+            **table.context(queue_page.page, details, viewer),
+            "client_tables": tables(OF_QUEUE, queue_page.clients, viewer, titles={"fair": None}),
             "version_tables": tables(VERSIONS, queue_page.versions, viewer),
             "charts": history_charts([queue_page.series], SPANS["1h"], deploy_events(queue_page.deploys)),
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],

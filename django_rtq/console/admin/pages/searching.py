@@ -11,20 +11,20 @@ from typing import Any
 from django.db import DatabaseError
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext
 
 from django_rtq.console.admin import query_params
-from django_rtq.console.admin.display.jobs import PAGE_SIZE, May, job_row
 from django_rtq.console.admin.filters import chips
 from django_rtq.console.admin.pages.page_admin import place_of
 from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import LIST_LABELS, format_number
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, words_of
+from django_rtq.console.render.html import Viewer, tables
 from django_rtq.console.search import Found, read_query, search
+from django_rtq.console.subjects.jobs import JOBS, list_of
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.jobs.details import JobDetails
-from django_rtq.core.jobs.job import JobState, made_at
+from django_rtq.core.jobs.job import made_at
 from django_rtq.databases.outbox import waiting_rows
 from django_rtq.exceptions import BrokerError, JobNotFound
 
@@ -102,12 +102,12 @@ class JobSearch:
         words += [f"state:{self.query.filter.outcome}"] if self.query and self.query.filter.outcome else []
         return url("queue_change", queue, query={"state": state, "q": " ".join(words)})
 
-    def context(self, url: PageUrl, may: May, here: str) -> dict[str, Any]:
+    def context(self, viewer: Viewer) -> dict[str, Any]:
         """The context of the template."""
         error, result = self.error, None
         if self.query:
             try:
-                result = search(self.readers, self.query, self.cursor, PAGE_SIZE)
+                result = search(self.readers, self.query, self.cursor, JOBS.per_page)
             except QueryError as unknown:
                 error = str(unknown)
         return {
@@ -115,33 +115,25 @@ class JobSearch:
             "search_text": self.text,
             "search_error": error,
             "examples": _examples(),
-            "job_rows": [],
-            "here": here,
-            **(self._found(result, url, may, here) if result else {}),
+            "here": viewer.here,
+            **(self._found(result, viewer) if result else {}),
         }
 
-    def _found(self, found: Found, url: PageUrl, may: May, here: str) -> dict[str, Any]:
-        page, seen = found.page, self.seen + found.page.searched
-        rows = [job_row(job, _list_of(job), url, may, here) for job in page.jobs]
+    def _found(self, found: Found, viewer: Viewer) -> dict[str, Any]:
+        page, seen, url = found.page, self.seen + found.page.searched, viewer.url
         more = {"q": self.text, "after": page.next_cursor, "seen": seen}
-        lists = dict.fromkeys((row["job"].queue, row["list"]) for row in rows)
+        lists = dict.fromkeys((job.queue, list_of(job)) for job in page.jobs)
         return {
             **chips(self.text, page.jobs, lambda text: url("job_search", query={"q": text})),
-            "is_of_all_queues": True,
-            "shows_state": True,
-            "listing_title": _("Jobs that match"),
-            "when_title": pgettext("of a job", "Time"),
-            "what_title": _("Error or worker"),
-            "job_rows": rows,
-            "found_text": _("%(searched)s of %(total)s jobs looked at.")
+            "tables": tables(JOBS, page.jobs, viewer, label=_("Jobs that match")),
+            "range_text": _("%(searched)s of %(total)s jobs looked at.")
             % {"searched": format_number(seen), "total": format_number(found.total)},
             "empty_title": _("No match yet.") if page.next_cursor else _("No matching jobs."),
             "next_url": url("job_search", query=more) if page.next_cursor else "",
             "stop_url": url("job_search", query={"q": self.text, "after": self.cursor, "seen": self.seen, "stop": 1})
-            if page.next_cursor and not rows and not self.is_stopped
+            if page.next_cursor and not page.jobs and not self.is_stopped
             else "",
-            "first_url": url("job_search", query={"q": self.text}),
-            "is_later": bool(self.cursor),
+            "first_url": url("job_search", query={"q": self.text}) if self.cursor else "",
             # where one can act on all that match
             "lists": [
                 (
@@ -152,10 +144,6 @@ class JobSearch:
                 if self.query and not self.query.filter.text
             ],
         }
-
-
-def _list_of(job: JobDetails) -> str:
-    return "finished" if job.state.is_final and job.state is not JobState.DEAD else str(job.state)
 
 
 def _examples() -> list[tuple[str, str]]:

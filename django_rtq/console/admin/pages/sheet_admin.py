@@ -8,13 +8,11 @@ from typing import Any, ClassVar
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.middleware.csrf import get_token
 
 from django_rtq.console.acting.verb import Said, Switch, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, all_shards_of, is_typed, place_of
-from django_rtq.console.render.column import PageUrl
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, is_typed, place_of
 from django_rtq.console.render.html import Viewer, action_html, listing
 from django_rtq.console.render.sheet import Sheet, Wanted
 from django_rtq.models import AdminEntry
@@ -133,16 +131,6 @@ class SheetAdmin(PageAdmin):
             sort=sort.removeprefix("-") if is_known else sheet.order,
             is_reversed=is_known and sort.startswith("-"),
             page=query_params.get_int(data, "page", 1, minimum=1, maximum=MAX_PAGES),
-        )
-
-    def viewer(self, request: HttpRequest, url: PageUrl | None = None) -> Viewer:
-        """Who looks at a page. `url`: how it writes addresses."""
-        return Viewer(
-            url=url or self.url,
-            may=request.user.has_perm,
-            token=get_token(request),
-            here=request.get_full_path(),
-            sees_all_shards=all_shards_of(request) is not None,
         )
 
     def url_of(self, verb: Verb, target: Target) -> str:

@@ -81,7 +81,7 @@ class TaskAdmin(SheetAdmin):
             "other_queues": len(shown[most:]),
             "is_cut": any(queue.cut for queue in details.queues),
             "group_tables": tables(
-                GROUPS, [Group(*each) for each in details.groups[:MAX_GROUPS]], viewer, leave_out=("task",)
+                GROUPS, [Group(*each) for each in details.groups[:MAX_GROUPS]], viewer, titles={"task": None}
             ),
             "older_groups": max(0, len(details.groups) - MAX_GROUPS),
             "charts": charts(details),
@@ -100,7 +100,7 @@ class TaskAdmin(SheetAdmin):
         def url(page: str, *args: str, **options: Any) -> str:
             return self.url(page, *args, **options) if may_list or page != "schedule_changelist" else ""
 
-        return tables(SCHEDULES, rows, self.viewer(request, url), leave_out=("task",))
+        return tables(SCHEDULES, rows, self.viewer(request, url), titles={"task": None})
 
     def target(self, request: HttpRequest, name: str) -> Target:
         """The task, in one queue or in all."""

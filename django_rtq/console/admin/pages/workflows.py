@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
@@ -11,13 +11,13 @@ from django.utils.translation import gettext as _
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin.display.charts.graph import MOST, graph
-from django_rtq.console.admin.display.jobs import job_row
 from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.redaction import redacted
-from django_rtq.console.render.html import cell_html, tables
+from django_rtq.console.render.html import Table, Viewer, cell_html, tables
 from django_rtq.console.sanitize import clean_text
+from django_rtq.console.subjects.jobs import JOB_LISTS, JOBS
 from django_rtq.console.subjects.workflows import STEPS, WORKFLOWS, StepRow, dead_of
 from django_rtq.core.jobs.job import moment
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress
@@ -53,7 +53,8 @@ class WorkflowAdmin(SheetAdmin):
             "graph": graph(progress.steps, partial(self._dead_url, progress)) if progress.steps else "",
             "more_steps": max(0, len(progress.steps) - MOST),
             "tables": tables(STEPS, steps, viewer),
-            **self._dead_jobs(request, progress),
+            "dead_tables": self._dead_jobs(request, progress, viewer),
+            "here": viewer.here,
             "jobs_url": self.url("job_search", query={"q": f"workflow:{name}"}),
             "buttons": self.buttons(name, viewer, verbs),
         }
@@ -65,23 +66,15 @@ class WorkflowAdmin(SheetAdmin):
     def home(self, target: Target) -> str:
         return self.url("workflow_change", target.name)
 
-    def _dead_jobs(self, request: HttpRequest, progress: WorkflowProgress) -> dict[str, Any]:
-        """The newest dead jobs, as the template of a list shows them."""
-        queues = list(dict.fromkeys(step.queue for step in progress.steps if step.dead))
-        lists, wanted, here = (
-            [(queue, "dead") for queue in queues],
-            JobFilter(workflow=progress.id),
-            request.get_full_path(),
-        )
+    def _dead_jobs(self, request: HttpRequest, progress: WorkflowProgress, viewer: Viewer) -> Sequence[Table]:
+        """A table of the newest dead jobs."""
+        lists = [(queue, "dead") for queue in dict.fromkeys(step.queue for step in progress.steps if step.dead)]
+        wanted = JobFilter(workflow=progress.id)
         walk = place_of(request).readers.job_list.search(lists, wanted, sizes={}, shown=redacted)
         found = walk.page("", MOST_DEAD).jobs if lists else ()
-        return {
-            "job_rows": [job_row(redacted(job), "dead", self.url, request.user.has_perm, here) for job in found],
-            "is_of_all_queues": True,
-            "when_title": _("Died"),
-            "what_title": _("Error"),
-            "here": here,
-        }
+        return tables(
+            JOBS, [redacted(job) for job in found], viewer, label=_("Dead letters"), titles=JOB_LISTS["dead"].titles
+        )
 
     def _dead_url(self, flow: WorkflowProgress, step: StepProgress) -> str:
         return self.url("job_search", query={"q": dead_of(StepRow(flow, step))})

@@ -1,0 +1,192 @@
+"""Jobs: those of any state, those of a list of a queue, and those that a worker runs. All are redacted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, ClassVar, NamedTuple
+
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
+
+from django_rtq.console.acting.actions import ACTIONS
+from django_rtq.console.acting.jobs import OF_JOB
+from django_rtq.console.formatting import format_duration
+from django_rtq.console.incident_options import incident_options
+from django_rtq.console.incidents.workers import COMMAND, is_hung, time_limit_of
+from django_rtq.console.output import facts
+from django_rtq.console.reading.details import RunningJob
+from django_rtq.console.reading.readers import Readers
+from django_rtq.console.render.column import (
+    DURATION,
+    JOB_STATE,
+    MESSAGE,
+    MOMENT,
+    NUMBER,
+    REPORTED,
+    TASK,
+    TEXT,
+    Column,
+    PageUrl,
+)
+from django_rtq.console.render.sheet import Empty, Found, Sheet, Wanted
+from django_rtq.console.sanitize import arguments_text, clean_text
+from django_rtq.core.jobs.details import JobDetails
+from django_rtq.core.jobs.failure import Attempt
+from django_rtq.core.jobs.job import JobState
+
+TIMES = ("made_at", "ready_at", "due_at", "expires_at", "claimed_at", "died_at", "finished_at")
+
+
+def list_of(job: JobDetails) -> str:
+    """The list of its queue in which it is."""
+    return "finished" if job.state.is_final and job.state is not JobState.DEAD else str(job.state)
+
+
+def _job_url(job: JobDetails, url: PageUrl) -> str:
+    return url("job_change", job.id, query={"queue": job.queue})
+
+
+def _list_url(job: JobDetails, url: PageUrl) -> str:
+    return url("queue_change", job.queue, query={"state": list_of(job)})
+
+
+def time_of(job: JobDetails) -> datetime | None:
+    """When it died, finished, or was claimed; when it is due; or since when it is ready. None: a pause holds it."""
+    if job.is_held:
+        return None
+    return job.died_at or job.finished_at or job.claimed_at or job.due_at or job.ready_at or job.made_at
+
+
+def _error(job: JobDetails) -> str:
+    kind, message = job.newest_error
+    return ": ".join(filter(None, (kind.rpartition(".")[2], message)))
+
+
+def _has_failed(job: JobDetails) -> bool:
+    return job.state in (JobState.RETRYING, JobState.DEAD)
+
+
+def _line(job: Any) -> str:
+    return "rtq-clip rtq-line"
+
+
+def _state(job: JobDetails) -> str:
+    return "stopping" if job.is_stopping else "held" if job.is_held else str(job.state)
+
+
+class Jobs(Sheet[JobDetails]):
+    """Jobs of any queue and state."""
+
+    model, title, key, per_page, has_menu = "job", _("Jobs"), "id", 25, True
+    columns: ClassVar[Sequence[Column]] = (
+        Column("task", _("Task"), lambda job: job.task or gettext("(unreadable)"), TASK,
+               link=_job_url, hint=lambda job: job.task),
+        Column("args", "", arguments_text, under="task"),
+        Column("client", _("Client"), css=lambda job: "rtq-name"),
+        Column("shard", _("Shard"), is_of_shards=True),
+        Column("queue", _("Queue"), link=_list_url),
+        Column("state", _("State"), _state, JOB_STATE),
+        Column("worker", _("Worker"), under="state"),
+        Column("progress", "", kind=REPORTED, under="state"),
+        Column("attempts", _("Attempts"), attrgetter("attempt"), NUMBER),
+        Column("time", pgettext_lazy("of a job", "Time"), time_of, MOMENT, css=lambda job: "rtq-when"),
+        Column("error", _("Error"), _error, MESSAGE,
+               css=lambda job: _line(job) + (" rtq-error" if _has_failed(job) else "")),
+        Column("id", _("ID"), kind=replace(TEXT, html=lambda name: f"…{clean_text(name[-6:])}"),
+               link=_job_url, hint=lambda job: job.id, css=lambda job: "rtq-id"),
+    )  # fmt: skip
+    actions = tuple(OF_JOB.values())
+
+    def facts(self, row: JobDetails) -> Mapping[str, Any]:
+        """As it is stored, with its newest failure."""
+        newest, times = Attempt.read(row.errors[-1] if row.errors else {}), {**facts(row, TIMES), "time": time_of(row)}
+        return {
+            "state": str(row.state),
+            **facts(row, ("task", "priority", "args", "kwargs", "headers")),
+            **facts(newest, ("error_class", "error", "traceback")),
+            **{name: at.isoformat() if at else None for name, at in times.items()},
+        }
+
+    def fields(self, row: JobDetails) -> Mapping[str, str]:
+        return {"queue": row.queue}
+
+
+def _hung_text(job: RunningJob) -> str:
+    """Why it looks hung; "" if it does not."""
+    if not is_hung(job):
+        return ""
+    limit = time_limit_of(job)
+    if limit is not None and job.seconds > limit:
+        return gettext("over its time limit of %(limit)g s") % {"limit": limit}
+    if job.usual_seconds is not None:
+        return gettext("much longer than usual (%(usual)s)") % {"usual": format_duration(job.usual_seconds)}
+    longest = incident_options().running_seconds
+    return gettext("running for over %(duration)s without a time limit") % {"duration": format_duration(longest)}
+
+
+class Running(Jobs):
+    """What workers run: lost workers first, then by the longest-running job."""
+
+    title, section, per_page, empty = _("Running jobs"), "worker", 40, Empty(_("No running jobs."))
+    columns = (
+        Column("worker", _("Worker")),
+        *(column for column in Jobs.columns if column.name not in ("args", "worker", "time", "error", "id")),
+        Column("warning", "", _hung_text, css=lambda job: "rtq-is-warn", under="state"),
+        Column("seconds", _("Running for"), kind=DURATION),
+        Jobs.columns[-1],
+    )
+    actions = (*Jobs.actions, replace(
+        ACTIONS["reclaim_worker"],
+        applies=lambda job: job.lease_left_seconds < 0,
+        page=lambda job, url: url("worker_reclaim", job.worker),
+    ))  # fmt: skip
+
+    def find(self, readers: Readers, wanted: Wanted) -> Found:
+        workers = readers.workers(with_usual=True)
+        busy = [worker for worker in workers if worker.running]
+        busy.sort(key=lambda worker: (not worker.is_lost, -max(job.seconds for job in worker.running)))
+        jobs = [
+            replace(job, shard=worker.shard)
+            for worker in busy
+            for job in sorted(worker.running, key=lambda job: -job.seconds)
+        ]
+        found = self.page(jobs, wanted)
+        if busy:
+            return found
+        start = f"{gettext('No worker is running. Start one:')} {COMMAND}"
+        return found._replace(note=gettext("All workers are idle.") if workers else start)
+
+    def summary(self, rows: Sequence[JobDetails]) -> str:
+        left = rows[0].lease_left_seconds or 0
+        text = gettext("lease expired %(seconds)d s ago") if left < 0 else gettext("lease expires in %(seconds)d s")
+        return text % {"seconds": abs(left)}
+
+
+class JobList(NamedTuple):
+    """What is particular about a list of a queue."""
+
+    titles: Mapping[str, Any]  # of columns; None: the column is left out
+    empty: Empty
+
+
+JOBS, RUNNING = Jobs(), Running()
+JOB_LISTS = {
+    "queued": JobList(
+        {"state": None, "error": None, "time": _("Waiting since")},
+        Empty(_("No queued jobs."), _("All enqueued jobs have started or are scheduled for later.")),
+    ),
+    "scheduled": JobList({"error": None, "time": _("Due")}, Empty(_("No scheduled jobs."))),
+    "running": JobList({"error": None, "time": _("Started")}, Empty(_("No running jobs."))),
+    "retrying": JobList({"state": None, "time": _("Next attempt")}, Empty(_("No jobs waiting for a retry."))),
+    "dead": JobList(
+        {"state": None, "time": _("Died")},
+        Empty(_("No dead letters."), _("All failed jobs are being retried or have been dealt with.")),
+    ),
+    "finished": JobList(
+        {"error": None, "time": _("Finished")},
+        Empty(_("No finished jobs."), _("Finished jobs stay here until their results expire (RESULT_TTL).")),
+    ),
+}
