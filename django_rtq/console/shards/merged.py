@@ -5,10 +5,11 @@ For pages, all shards are asked at once. One that does not answer is left out, a
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 from django_rtq.console.merging import merge, merge_by
@@ -30,7 +31,7 @@ from django_rtq.console.reading.shared_overview import SharedOverview
 from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
 from django_rtq.console.reading.task_details import TaskReader
 from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards
-from django_rtq.console.shards.merged_page import merged_page, read_places
+from django_rtq.console.shards.merged_page import merged_page, order, read_places
 from django_rtq.console.shards.merging import (
     merged_busiest,
     merged_counts,
@@ -81,7 +82,7 @@ class AllShards(Readers):
         super().__init__(get_broker(""))
         self._shards = self
         self.silent: dict[int, SilentShard] = {}
-        self._is_strict, self._is_patient = is_strict, is_patient or is_strict
+        self.is_strict, self._is_patient = is_strict, is_patient or is_strict
         self._is_known_who_answers = False
         self.queues = _Queues(self)
         self.shared_overview = _SharedOverview(self)
@@ -102,7 +103,7 @@ class AllShards(Readers):
         """
         ask = _ask_in_turn if self._is_patient else ask_shards
         self._is_known_who_answers = self._is_known_who_answers or numbers is None
-        return self._noted(ask(read, self._answering(numbers)))
+        return self._noted(ask(read, self.answering(numbers)))
 
     def every(self, read: Callable[[Readers], T]) -> list[T]:
         """The answers of all shards."""
@@ -112,7 +113,7 @@ class AllShards(Readers):
         """Do it in one shard after the other: signals are sent in this thread. Raises RTQError."""
         if not self._is_known_who_answers:
             self.every(lambda readers: readers.queues.names())
-        answers = _ask_in_turn(lambda readers, _: do(readers), self._answering(None))
+        answers = _ask_in_turn(lambda readers, _: do(readers), self.answering())
         return list(self._noted(answers).values())
 
     @property
@@ -134,13 +135,14 @@ class AllShards(Readers):
         pages = self.ask(lambda readers, number: read(readers, begun.get(number) or ""), unfinished)
         return merged_page(pages, begun, limit, list_of)
 
-    def _answering(self, numbers: Iterable[int] | None) -> list[int]:
+    def answering(self, numbers: Iterable[int] | None = None) -> list[int]:
+        """Those of these shards, or of all, that are not known to be silent."""
         return [number for number in (shard_numbers() if numbers is None else numbers) if number not in self.silent]
 
     def _noted(self, answers: ShardAnswers[T]) -> Mapping[int, T]:
         """The answers. Raises RTQError if there is none, or if it is strict and one is missing."""
         self.silent |= {shard.number: shard for shard in answers.silent}
-        known = {} if self._is_strict and self.silent else answers.by_shard
+        known = {} if self.is_strict and self.silent else answers.by_shard
         return replace(answers, by_shard=known, silent=list(self.silent.values())).checked()
 
     # -- look
@@ -235,6 +237,21 @@ class _JobList(_Merged, JobListReader):
             return readers.job_list.page(queue, state, cursor=place, limit=limit, **options)
 
         return self._shards.pages(cursor, limit, read)
+
+    def each(self, queue: str, state: str, filter: JobFilter = ALL_JOBS, **options: Any) -> Iterator[JobDetails]:
+        """In the order of page(), which would read a page of each shard for each page of all."""
+
+        def ordered(number: int) -> Iterator[tuple[tuple[float, float], JobDetails]]:
+            jobs = readers_of(shard_place(number)).job_list.each(queue, state, filter, **options)
+            try:
+                for position, job in enumerate(jobs):
+                    yield order(job, position), replace(job, shard=number)
+            except BrokerError as error:
+                if self._shards.is_strict:
+                    raise
+                self._shards.silent[number] = SilentShard(number, utc_now(), str(error))
+
+        return map(itemgetter(1), heapq.merge(*map(ordered, self._shards.answering()), key=itemgetter(0)))
 
     def search(self, lists: Sequence[List], filter: JobFilter, **options: Any) -> JobWalk:
         return _Search(self._shards, lists, filter, **options)

@@ -63,7 +63,7 @@ def _rows(
     number: int, page: JobPage, list_of: Callable[[Sequence[Any]], int]
 ) -> Iterator[tuple[tuple[int, tuple[float, float]], JobDetails, int]]:
     for position, (job, (place, _)) in enumerate(zip(page.jobs, page.places, strict=True)):
-        yield (list_of(place), _order(job, position)), job, number
+        yield (list_of(place), order(job, position)), job, number
 
 
 def _page(jobs: list[JobDetails], pages: Mapping[int, JobPage], begun: Places, taken: Mapping[int, int]) -> JobPage:
@@ -83,7 +83,7 @@ def _page(jobs: list[JobDetails], pages: Mapping[int, JobPage], begun: Places, t
     return JobPage(jobs=jobs, next_cursor=cursor, searched=searched, is_complete=is_complete)
 
 
-def _order(job: JobDetails, position: int) -> tuple[float, float]:
+def order(job: JobDetails, position: int) -> tuple[float, float]:
     """What comes first of the next jobs of several shards. `position`: that on the page of its shard."""
     match job.state:
         case JobState.QUEUED:

@@ -160,7 +160,11 @@ def test_a_list_is_in_its_order_over_all_shards(three, make, moment, newest_firs
     readers = AllShards()
     pages, _ = read_all(lambda cursor: readers.job_list.page("default", make.__name__, cursor=cursor, limit=3))
 
-    moments = [getattr(job, moment) for page in pages for job in page.jobs]
+    jobs = [job for page in pages for job in page.jobs]
+    moments = [getattr(job, moment) for job in jobs]
+    assert [(job.id, job.shard) for job in readers.job_list.each("default", make.__name__)] == [
+        (job.id, job.shard) for job in jobs
+    ]
     assert len(moments) == 8
     assert moments == sorted(moments, reverse=newest_first)
 
