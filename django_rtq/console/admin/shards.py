@@ -7,7 +7,7 @@ shards. A page of a job or of a workflow is about the shard that has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from urllib.parse import parse_qs, urlsplit
 
@@ -28,10 +28,10 @@ _OF_LISTS = ("shard", "after", "before", "page", "seen", "stop")  # parameters t
 View = Callable[[Place, Callable[[], object]], HttpResponse]
 
 
-def in_shard(request: HttpRequest, names: Mapping[str, str], view: View) -> HttpResponse:
+def in_shard(request: HttpRequest, view: View) -> HttpResponse:
     """The answer of a view about all shards, or that of its job or workflow, of the address, or of the page before."""
     numbers, is_read = shard_numbers(), request.method in ("GET", "HEAD")
-    own = _own_place(names) if _are_of_one(names) else None
+    own = place_of_job("", own_id) if (own_id := _own_id(request)) else None
     said = _choice(request.GET.get("shard", ""))
     chosen = _choice_before(request) if said is None else said
     if chosen is None and not is_read and own is None:
@@ -48,13 +48,13 @@ def in_shard(request: HttpRequest, names: Mapping[str, str], view: View) -> Http
     return view(Place(pinned_in(place)), partial(_check, shard_of(place)))
 
 
-def _are_of_one(names: Mapping[str, str]) -> bool:
-    """Whether a page with these names in its address is about something that is in one shard only."""
-    return "job_id" in names or "workflow_id" in names
-
-
-def _own_place(names: Mapping[str, str]) -> str:
-    return place_of_job("", names.get("job_id") or names["workflow_id"])
+def _own_id(request: HttpRequest) -> str:
+    """The id of the job or workflow that a page is about, which is in one shard; "": it is about something else."""
+    found = request.resolver_match
+    if found is None:
+        return ""
+    is_of_workflow = (found.url_name or "").startswith("django_rtq_workflow_")
+    return str(found.kwargs.get("name" if is_of_workflow else "job_id", ""))
 
 
 def _in_all(request: HttpRequest, view: View, *, is_read: bool) -> HttpResponse:
@@ -90,7 +90,7 @@ def shard_links(request: HttpRequest, overview_url: str, current: int | None) ->
     query, path = request.GET.copy(), request.path
     for name in _OF_LISTS:
         query.pop(name, None)
-    if request.resolver_match and _are_of_one(request.resolver_match.kwargs):
+    if _own_id(request):
         query.clear()
         path = overview_url
     titles = {ALL: _("All shards"), **{str(n): _("Shard %(number)d") % {"number": n} for n in shard_numbers()}}

@@ -174,7 +174,7 @@ class PageAdmin(admin.ModelAdmin):
         if shard_numbers():
             from django_rtq.console.admin.shards import in_shard  # most projects have none
 
-            return in_shard(request, texts, partial(self._view, page, request, texts))
+            return in_shard(request, partial(self._view, page, request, texts))
         return self._view(page, request, texts, Place())
 
     def _view(
