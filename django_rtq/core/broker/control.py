@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.cancelling import supervisor_command, wake_commands
 from django_rtq.core.broker.redis.commands import Command
-from django_rtq.core.broker.worker_messages import CancelRequest, read_cancel_requests
+from django_rtq.core.broker.worker_messages import CancelRequest, read_cancel_requests, read_renewed
 from django_rtq.core.jobs.job import StrEnum
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def read_commands(
     """The last command, if any, and the cancel requests for jobs of these workers. Renews their leases, too."""
     read: Command = ("GET", broker.keys.control(supervisor))
     text, *replies = broker.redis.execute([read, *broker.renew_commands(queues, workers)], resend=True)
-    return Order.read(text) if text else None, read_cancel_requests(entry for reply in replies for entry in reply)
+    return Order.read(text) if text else None, read_cancel_requests(read_renewed(replies))
 
 
 def supervisor_of(broker: Broker, worker: str) -> str:

@@ -22,6 +22,7 @@ from django_rtq.core.broker.worker_messages import (
     earliest_seconds,
     promoted_ids,
     read_cancel_requests,
+    read_renewed,
 )
 from django_rtq.core.extension import parts
 from django_rtq.core.jobs.job import PARK_SECONDS, Job
@@ -235,17 +236,18 @@ class WorkerBroker(Broker):
         # A full server refuses the info, but no script.
         replies = packet.replies(self.redis.execute_each(packet.commands, resend=True))
         self._watch_data(check_format(replies["format"][-1], self.keys))
-        renewed = [entry for reply in checked(replies["renew"]) for entry in reply]
+        renewed = read_renewed(checked(replies["renew"]))
+        by_queue = dict(zip(queues, renewed, strict=True))
         (version,) = replies["schedules"]
         if not isinstance(version, BrokerError):  # the scheduler says so if it is
             self.schedules.set_version(version)
         return HeartbeatResult(
             seconds=earliest_seconds(renewed),
-            expired=[queue for queue, (left, *_) in zip(queues, renewed, strict=True) if left == 0],
+            expired=[queue for queue, of_queue in by_queue.items() if of_queue.lease_ms == 0],
             cancel_requests=read_cancel_requests(renewed),
-            unknown={name.decode() for _, names, *_ in renewed for name in names},
-            due=[queue for queue, (*_, has_due, _) in zip(queues, renewed, strict=True) if has_due],
-            repairs={queue: start for queue, (*_, start) in zip(queues, renewed, strict=True) if start >= 0},
+            unknown={name.decode() for of_queue in renewed for name in of_queue.unknown},
+            due=[queue for queue, of_queue in by_queue.items() if of_queue.has_due],
+            repairs={queue: of_queue.next_lane for queue, of_queue in by_queue.items() if of_queue.next_lane >= 0},
             replies={chore: replies[chore] for chore in reads},
         )
 
@@ -261,8 +263,8 @@ class WorkerBroker(Broker):
                 refused.append(reply)
             elif place < len(beat.due):
                 promoted[queue] = promoted_ids(reply)
-            elif reply[1]:
-                lost[queue] = reply[1]
+            elif in_no_place := reply[1]:
+                lost[queue] = in_no_place
         return promoted, lost, refused
 
     def check_types(self, queues: Iterable[str]) -> None:

@@ -98,9 +98,24 @@ class HeartbeatResult(NamedTuple):
     replies: dict[str, list[Any]] = {}  # by chore: to what it has to know
 
 
-def read_cancel_requests(renewed: Iterable[Any]) -> list[CancelRequest]:
-    """The cancel requests in the entries of the script `renew`."""
-    flat = [word.decode() for _, _, requests, *_ in renewed for word in requests]
+class Renewed(NamedTuple):
+    """What the script `renew` replies about a queue."""
+
+    lease_ms: int  # until the earliest lease of any worker ends; -1: there is none, or it does not tend the queue
+    unknown: list[bytes]  # workers that were considered dead
+    asked: list[bytes]  # of each job of the caller's workers that was asked to stop: worker, id, how
+    has_due: int  # 1: promote has something to do
+    next_lane: int  # where repair_lanes has to go on; -1: not now
+
+
+def read_renewed(replies: Iterable[Any]) -> list[Renewed]:
+    """What calls of the script `renew` reply about each of their queues."""
+    return [Renewed(*entry) for reply in replies for entry in reply]
+
+
+def read_cancel_requests(renewed: Iterable[Renewed]) -> list[CancelRequest]:
+    """The cancel requests in replies of the script `renew`."""
+    flat = [word.decode() for of_queue in renewed for word in of_queue.asked]
     return [CancelRequest(*flat[i : i + 3]) for i in range(0, len(flat), 3)]
 
 
