@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from django_rtq.core.broker.task_backends import pinned_in, place_of_job
+from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.jobs.context import current_job
 from django_rtq.core.tasks.decorator import internal_task
 from django_rtq.core.tasks.task import on_backend
+from django_rtq.scale.placement import pinned_in
 
 if TYPE_CHECKING:
     from django_rtq.console.reading.sweep import Sweep

@@ -132,6 +132,12 @@ def shard_for(name: str, numbers: tuple[int, ...]) -> int:
     return max(numbers, key=lambda number: blake2b(f"{number} {name}".encode(), digest_size=8).digest())
 
 
+def pinned_in(place: str) -> str:
+    """The backend of jobs that have to be in this place, whatever their client."""
+    number = shard_of(place)
+    return place if number is None else f"{SHARD}{number}"
+
+
 def config_of(number: int) -> Config:
     """The settings with the place of a shard, and its share of the limits of queues."""
     config = get_config()

@@ -19,7 +19,8 @@ from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.nouns import Place
 from django_rtq.console.shards.all_shards import ask_shards
 from django_rtq.console.shards.merged import AllShards
-from django_rtq.core.broker.task_backends import pinned_in, place_of_job, shard_numbers, shard_of, shard_place
+from django_rtq.core.broker.task_backends import place_of_job, shard_numbers, shard_of, shard_place
+from django_rtq.scale.placement import pinned_in
 
 ALL = "all"
 _OF_LISTS = ("shard", "after", "before", "page", "seen", "stop")  # parameters that are of one choice only

@@ -23,7 +23,8 @@ from django_rtq.core.broker.cancelling import NOT_CANCELLED, cancel_call, wake_s
 from django_rtq.core.broker.one_job import check_id, names_to_ask
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
-from django_rtq.core.broker.task_backends import queues_of_settings
+from django_rtq.core.broker.task_backends import place_of, queues_in, shard_of
+from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import record as stored
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import JobDetails, read_found
@@ -107,8 +108,17 @@ def _requeue_calls(broker: Broker, queue: str, job_ids: Sequence[str], how: How)
 
 def targets_in(places: Sequence[str]) -> set[str]:
     """The queues in which dead letters of these places can be requeued."""
-    names = set[str]().union(*map(queues_of_settings, places))
+    names = set[str]().union(*map(_queues_of_settings, places))
     return {name for name in names if not any(is_elsewhere(name, place) for place in places)}
+
+
+def _queues_of_settings(backend: str) -> set[str]:
+    """The queues that settings name, in the Redis of a backend in TASKS; "": in RTQ["REDIS"], or in all shards."""
+    place, config = place_of(backend), get_config()
+    if place and shard_of(place) is None:
+        return queues_in(place)
+    of_mail = filter(None, [config.email.get("queue_name")])
+    return {config.default_queue, *config.queues, *of_mail, *queues_in("")}
 
 
 def check_target(target: str, places: Sequence[str]) -> None:

@@ -74,12 +74,6 @@ def shard_of(place: str) -> int | None:
     return 0 if not place and get_config().shards is not None else None
 
 
-def pinned_in(place: str) -> str:
-    """The backend of jobs that have to be in this place, whatever their client."""
-    number = shard_of(place)
-    return place if number is None else f"{SHARD}{number}"
-
-
 def alias_of(place: str) -> str:
     """The alias of the backend in TASKS that names this place; "" for RTQ["REDIS"] and shards."""
     return "" if place.startswith(SHARD) else place
@@ -149,15 +143,6 @@ def queues_in(place: str) -> set[str]:
     """The queues that TASKS names for backends in this place. Raises ConfigurationError."""
     backends = task_backends()
     return {name for alias in backends_in(place) for name in backends[alias]["QUEUES"]}
-
-
-def queues_of_settings(backend: str) -> set[str]:
-    """The queues that settings name, in the Redis of a backend in TASKS; "": in RTQ["REDIS"], or in all shards."""
-    place, config = place_of(backend), get_config()
-    if place and shard_of(place) is None:
-        return queues_in(place)
-    of_mail = filter(None, [config.email.get("queue_name")])
-    return {config.default_queue, *config.queues, *of_mail, *queues_in("")}
 
 
 def config_of(backend: str) -> Config:
