@@ -6,13 +6,14 @@ For pages, all shards are asked at once. One that does not answer is left out, a
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 from django_rtq.console.merging import merge, merge_by
+from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.clients import ClientReader
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
@@ -296,14 +297,16 @@ class _Limits(_Merged, LimitReader):
     def read(self, queue: str) -> QueueLimits:
         """Only of the queue, and of each client."""
         every = self._shards.every(lambda readers: readers.limits.read(queue))
-        return replace(every[0], queue=merged_limits([limits.queue for limits in every]), clients={})
+        return replace(every[0], queue=merged_limits(queue, [limits.queue for limits in every]), clients={})
 
 
 class _Clients(_Merged, ClientReader):
     get = _each("clients.get", by_shard=merged_in_queues)
     all = _each("clients.all", by_shard=merged_counts)
     count = _each("clients.count", by_shard=merged_counts)
-    in_queue = _each("clients.in_queue", by_shard=merged_in_queue)
+
+    def in_queue(self, queue: str, clients: Collection[str]) -> tuple[QueueState, list[ClientInQueue]]:
+        return merged_in_queue(queue, self._shards.ask(lambda readers, _: readers.clients.in_queue(queue, clients)))
 
 
 class _Sweeper(_Merged, Sweeper):

@@ -11,6 +11,7 @@ from django_rtq.console.reading.clients.client_states import ClientInQueue, Queu
 from django_rtq.console.reading.clients.clients import most_queued
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadGroups
 from django_rtq.console.reading.task_details import TaskDetails
+from django_rtq.core.conf.config import get_config
 from django_rtq.limits.limit_kinds import LIMIT_KINDS, encode_rate
 from django_rtq.limits.limits import Limit, Limits
 
@@ -72,16 +73,18 @@ def _merged_clients(by_shard: Mapping[int, Sequence[ClientInQueue]], name: str) 
 
 
 def merged_in_queue(
-    by_shard: Mapping[int, tuple[QueueState, Sequence[ClientInQueue]]],
+    queue: str, by_shard: Mapping[int, tuple[QueueState, Sequence[ClientInQueue]]]
 ) -> tuple[QueueState, list[ClientInQueue]]:
     """A queue, and some of its clients."""
     states = [state for state, _ in by_shard.values()]
-    whole = replace(merge(states), limits=merged_limits([state.limits for state in states]))
+    whole = replace(merge(states), limits=merged_limits(queue, [state.limits for state in states]))
     return whole, _merged_clients({number: clients for number, (_, clients) in by_shard.items()}, "client")
 
 
-def merged_limits(every: Sequence[Limits]) -> Limits:
-    """The limits of a queue, of which each shard has a part."""
+def merged_limits(queue: str, every: Sequence[Limits]) -> Limits:
+    """The limits of a queue, of which each shard has a part, unless the queue as a whole is in one shard."""
+    if get_config().queue(queue).shards:
+        return every[0]
     return {name: _whole([limits[name] for limits in every if name in limits]) for name in every[0]}
 
 

@@ -76,6 +76,7 @@ def test_json_of_all_shards_is_that_of_one_place(shards):
     names = [each["task"] for each in said("rtq_tasks", "list")]
     assert len(names) == len({*names})
     assert [(each["name"], each["shard"]) for each in said("rtq_workers", "list")] == [("host:1:x", 1)]
+    assert said("rtq_workers", "quiet", "host:1:x") == {"asked": ["s"], "failed": []}
     clients = said("rtq_clients", "list", "default")["clients"]
     assert {(each["client"], *each["shards"]) for each in clients} == {(client_of(shard), shard) for shard in (0, 1)}
     jobs = {(job["shard"], job["id"]) for job in said("rtq_jobs", "list")}
@@ -131,16 +132,6 @@ def test_what_matches_is_acted_on_in_all_shards(shards):
     assert "Purged 2 jobs from queue default." in run("rtq_queues", "purge", "default", "--no-input")
 
 
-def test_a_worker_is_in_one_shard(shards):
-    enqueue(1)
-    start_worker(1, "default")
-
-    assert "host:1:x" in run("rtq_workers", "list")
-    assert "The rtq_worker of host:1:x was asked" in run("rtq_workers", "quiet", "host:1:x")
-    with pytest.raises(CommandError, match="No worker is named 'host:1:other'"):
-        run("rtq_workers", "quiet", "host:1:other")
-
-
 def test_nothing_is_done_while_a_shard_does_not_answer(half):
     job = enqueue(0)
 
@@ -177,6 +168,7 @@ def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
         run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1")
         limits = [readers_of(shard_place(n)).limits.read("default").queue for n in (0, 1)]
         assert [limit["max_running"].value for limit in limits] == [1, 1]
+        assert "Running jobs: 1 (set at run time)" in run("rtq_clients", "list", "default")
         close_brokers()
 
 
