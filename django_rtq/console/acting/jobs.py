@@ -123,6 +123,13 @@ def _may_run_again(job: JobDetails) -> bool:
     return is_over and job.has_call and not is_unknown(job.task) and not is_internal(job.task)
 
 
+_CANCEL = Verb(
+    name="cancel", label=gettext_lazy("Cancel job"), permission=permissions.CANCEL,
+    applies=lambda job: job.state in WAITING,
+    title=gettext_lazy("Cancel a job"),
+    question=gettext_lazy("Cancel job %(id)s?"),
+    consequence=gettext_lazy("It will never run, and its arguments are deleted. This cannot be undone."),
+)  # fmt: skip
 #: With one job. Texts name %(id)s. What has a question leads to a page that asks, or to a form.
 OF_JOB: dict[str, Verb] = {
     "requeue": Verb(
@@ -162,12 +169,12 @@ OF_JOB: dict[str, Verb] = {
         is_harmless=True, question=gettext_lazy("Enqueue again"),
         page=lambda job, url: url("registeredtask_enqueue", job.task, query={"job": job.id, "queue": job.queue}),
     ),
-    "cancel": Verb(
-        name="cancel", label=gettext_lazy("Cancel job"), permission=permissions.CANCEL,
-        applies=lambda job: job.state in WAITING,
-        title=gettext_lazy("Cancel a job"),
-        question=gettext_lazy("Cancel job %(id)s?"),
-        consequence=gettext_lazy("It will never run, and its arguments are deleted. This cannot be undone."),
+    "cancel": _CANCEL,
+    "stop": replace(
+        _CANCEL, applies=_may_stop,
+        consequence=gettext_lazy(
+            "When it stops, it is cancelled and never runs again, even if its work is incomplete."
+        ),
     ),
     "terminate": Verb(
         name="terminate", label=gettext_lazy("Terminate"), permission=permissions.CANCEL,
@@ -181,11 +188,6 @@ OF_JOB: dict[str, Verb] = {
         ),
     ),
 }  # fmt: skip
-OF_JOB["stop"] = replace(
-    OF_JOB["cancel"],
-    applies=_may_stop,
-    consequence=gettext_lazy("When it stops, it is cancelled and never runs again, even if its work is incomplete."),
-)
 _MOVED = ngettext_lazy(
     "%(count)s dead letter was requeued in queue %(queue)s.",
     "%(count)s dead letters were requeued in queue %(queue)s.",

@@ -92,6 +92,7 @@ def test_both_ways_to_stop_a_job_are_shown_to_those_who_may(where, running, pers
     for words in ("Cancel job …", "Terminate …"):
         assert words in allowed
         assert words not in other
+    assert allowed.index("Cancel job …") < allowed.index("Terminate …")
 
 
 @pytest.mark.parametrize("where", ["", "{id}/"])

@@ -1,15 +1,20 @@
 """rtq_jobs list and show: what they find, and what they print."""
 
+import io
 import re
 from datetime import datetime, time, timedelta, timezone
 from decimal import Decimal
 
 import pytest
+from django.core.management import call_command
 from django.utils.translation import override
 
 from django_rtq import task
+from django_rtq.console.commands import rtq_jobs
 from django_rtq.console.log_lines import write_line
 from django_rtq.console.redaction import HIDDEN
+from django_rtq.core.jobs.details import JobDetails
+from django_rtq.core.jobs.job import JobState
 from django_rtq.core.tasks import registry
 from tests.support.commands import dead_letter, dead_letters, failure, run
 from tests.support.jobs import (
@@ -65,6 +70,20 @@ def test_json_tells_all_of_a_dead_letter(broker):
         "error": "it broke",
         "traceback": "Traceback (most recent call last):\n  here",
     }
+
+
+def test_json_is_written_job_by_job(broker, monkeypatch):
+    out, written = io.StringIO(), []
+
+    def found(*selected):
+        for number in range(3):
+            written.append(out.getvalue().count('"id"'))
+            yield JobDetails(id=f"{number}", queue=QUEUE, state=JobState.QUEUED)
+
+    monkeypatch.setattr(rtq_jobs, "list_jobs", found)
+    call_command("rtq_jobs", "list", "--json", stdout=out)
+
+    assert written == [0, 1, 2]
 
 
 def test_secrets_are_hidden_in_all_that_is_printed(broker):
