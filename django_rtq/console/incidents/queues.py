@@ -182,13 +182,13 @@ def version_fails_more(seen: Seen) -> Iterator[Incident]:
 @QUEUE.warning(
     _("Dead letters"),
     ngettext_lazy(
-        "%(count)s job died in the last hour. Dead letters now: %(dead)s.",
-        "%(count)s jobs died in the last hour. Dead letters now: %(dead)s.",
+        "%(count)s job died in the last hour.",
+        "%(count)s jobs died in the last hour.",
         "number",
     ),
     Action.SHOW_DEAD,
     Action.REQUEUE,
-    also={"newest_failure": _("Latest: %(task)s, %(error)s.")},
+    also={"more": _("Dead letters now: %(dead)s."), "newest_failure": _("Latest: %(task)s, %(error)s.")},
 )
 def dead_letters(seen: Seen) -> Iterator[Incident]:
     """Queues with dead letters in which jobs died in the last hour."""
@@ -204,6 +204,7 @@ def dead_letters(seen: Seen) -> Iterator[Incident]:
             dead=row.details.dead,
             error=_error_of(row.newest_dead)[1],
             values={"task": short_name(row.newest_dead.task)} if row.newest_dead is not None else {},
+            also=["newest_failure"] if row.details.dead == count else None,
         )
 
 

@@ -249,9 +249,10 @@ def _small(column: Column, row: Any, viewer: Viewer) -> str:
     if column.kind.is_state:
         return f" {text}"
     hint = format_html(' title="{}"', clean_text(column.hint(row), 300)) if column.hint else ""
-    title = f"{escape(str(column.title))} " if str(column.title) else ""
+    if str(column.title):
+        text = _("%(what)s: %(text)s") % {"what": escape(str(column.title)), "text": text}
     css = (column.css(row) if column.css else "") or "rtq-soft"
-    return f'<div class="{css}"{hint}>{title}{text}</div>'
+    return f'<div class="{css}"{hint}>{text}</div>'
 
 
 def _tick(name: str, label: str) -> str:

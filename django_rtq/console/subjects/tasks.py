@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import filterfalse
 from operator import attrgetter
 from typing import Any
 
@@ -157,7 +158,7 @@ class Tasks(Sheet[TaskRow]):
         known, pauses = all_tasks(), pauses_by_task(queues)
         rows = [
             TaskRow(task=name, code=known.get(name), metrics=metrics.get(name, NO_RUNS), pauses=pauses.get(name, ()))
-            for name in {*known, *metrics, *pauses}
+            for name in {*filterfalse(is_internal, known), *metrics, *pauses}
         ]
         return sorted(rows, key=_worst_first)
 

@@ -21,7 +21,7 @@ def test_a_task_is_paused_and_resumed_on_its_page(broker, operator):
 
     assert f"Task {MAIL} is paused in default, mail. Its running jobs continue" in text(paused)
     assert "paused by user-" in page
-    assert "Held 1<" in page
+    assert "Held: 1<" in page
     assert "Resume in all queues" in page
     assert f"Task {MAIL} was resumed in default, mail." in text(resumed)
     assert claim(broker) == [job.id]
@@ -67,7 +67,7 @@ def test_in_one_queue_and_from_the_list(broker, operator):
     for row, queue, verb in ((mail, "mail", "resume"), (other, QUEUE, "pause")):
         assert f'action="{PAGE}{verb}/"' in row
         assert f'name="queue" value="{queue}"' in row
-    assert "Task paused by user-" in mail
+    assert "Task: paused by user-" in mail
     assert "Pause in all queues" in text(operator.get(PAGE))
     assert operator.post(f"{PAGE}pause/", {"queue": "nobody"}).status_code == 404
     assert "was already paused" in text(operator.post(f"{PAGE}pause/", {"queue": "mail"}, follow=True))

@@ -49,7 +49,9 @@ def test_a_line_has_gaps_where_there_is_no_value_and_a_single_value_is_as_wide_a
 def test_the_height_has_round_numbers_with_their_unit():
     assert chart([1, 340])["heights"] == ["500", "250", "0"]
     assert chart([0, 0])["heights"] == ["1", "0.50", "0"]
-    assert time_chart("x", "", steps(1), [Line("run", "", [0.3])], write=format_duration)["heights"][0] == "500 ms"
+    for seconds, heights in ((0.3, ["500 ms", "250 ms", "0 ms"]), (0.0001, ["2 ms", "1 ms", "0 ms"])):
+        durations = time_chart("x", "", steps(1), [Line("run", "", [seconds])], write=format_duration)
+        assert durations["heights"] == heights
 
 
 @pytest.mark.parametrize(

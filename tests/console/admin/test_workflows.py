@@ -67,8 +67,8 @@ def test_one_has_a_graph_and_a_table(broker, viewer, round_trips):
     assert html.count(f"q=state%3Adead+workflow%3A{FLOW}+task%3At") == 2  # in the graph and in the table
     assert f"q=workflow%3A{FLOW}" in html
     cells = [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html, re.DOTALL)]
-    assert cells[-12:-6] == ["t blockedStep 0", "default", "1 of 2", "1", "0", ""]
-    assert cells[-6:] == ["t waitingStep 1", "default", "0 of 1", "0", "0", "01 of 2 jobs of step t are dead"]
+    assert cells[-12:-6] == ["t blockedStep: 0", "default", "1 of 2", "1", "0", ""]
+    assert cells[-6:] == ["t waitingStep: 1", "default", "0 of 1", "0", "0", "01 of 2 jobs of step t are dead"]
     assert html.index("it broke") < html.index('<svg class="rtq-graph') < html.index(">Steps</h2>")  # dead jobs first
     assert "Requeue dead jobs" not in html  # a viewer may not
 
@@ -125,8 +125,8 @@ def test_of_one_that_is_cancelled_no_step_runs_or_waits(redis, broker, operator)
     html = text(operator.get(PAGE))
 
     cells = [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html, re.DOTALL)]
-    assert cells[-12:-6] == ["t failedStep 0", "default", "1 of 2", "1", "0", ""]
-    assert cells[-6:] == ["t never startsStep 1", "default", "0 of 1", "0", "0", "0"]
+    assert cells[-12:-6] == ["t failedStep: 0", "default", "1 of 2", "1", "0", ""]
+    assert cells[-6:] == ["t never startsStep: 1", "default", "0 of 1", "0", "0", "0"]
     assert "Requeue dead jobs" not in html
 
 

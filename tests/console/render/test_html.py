@@ -67,7 +67,7 @@ def test_a_name_is_a_link_and_what_is_below_it_small_with_its_title():
     text = html(shop("a", city="Rome", state="shut"))
 
     assert '<th scope="row"><a href="/shop_changea?">a</a>' in text
-    assert '<div class="rtq-soft">City Rome</div>' in text
+    assert '<div class="rtq-soft">City: Rome</div>' in text
     assert '<span class="rtq-state rtq-state-paused">shut</span>' in text
     assert "rtq-state" not in html(shop("a"))  # what is as usual is not said
 

@@ -146,7 +146,7 @@ def test_each_column_is_in_all_renderings(sheet):
     titles = [str(head["title"]) for head in shown.heads]
     for column in sheet.columns:
         title = str(column.title)
-        is_shown_small = column.under and (f">{title} " in shown.rows or not title or column.kind.is_state)
+        is_shown_small = column.under and (f">{title}: " in shown.rows or not title or column.kind.is_state)
         assert title in titles or is_shown_small or column.name == sheet.section, column.name
         assert column.is_of_shards or ((title or column.name).upper() in heading and column.name in said), column.name
 

@@ -13,7 +13,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.display.charts.svg import Band, Line, Mark, draw, scale_maximum
-from django_rtq.console.formatting import EMPTY_VALUE, format_number
+from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number
 
 SEPARATOR = " \N{MIDDLE DOT} "
 EXACT_ROWS, TABLE_ROWS = 31, 12  # of the data table: up to so many steps each has a row; else so many means are told
@@ -66,6 +66,8 @@ def time_chart(
     """
     heights = _heights(steps, shown)
     top, note = _scale(heights, steps, write)
+    if write is format_duration:
+        top = max(top, 0.002)  # s: half of it is still to be read
     placed_events = _within(steps, events)
     marks = [Mark(step, f"{time_text(steps, step)} {event.text}") for step, event in placed_events]
     label = _("%(title)s from %(from)s to %(to)s. The data table has the values.") % {
