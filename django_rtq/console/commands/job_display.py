@@ -46,10 +46,11 @@ def job_lines(job: JobDetails, waiting_reason: str, member: Membership | None = 
     for attempt in reversed(job.attempts):
         heading = ": ".join(filter(None, (attempt.error_class, attempt.error)))
         call = f", call of {attempt.together}" if attempt.together > 1 else ""
+        version = f", version {attempt.version}" if attempt.version else ""
         yield ""
         yield (
             f"Attempt {attempt.number or '?'} failed, {on_clock(attempt.ended_at)}, after "
-            f"{duration(attempt.seconds)}{call}: {one_line(heading)}"
+            f"{duration(attempt.seconds)}{version}{call}: {one_line(heading)}"
         )
         yield from (f"  {one_line(line)}" for line in attempt.traceback.splitlines())
     yield from _steps(job)

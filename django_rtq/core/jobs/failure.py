@@ -23,6 +23,8 @@ from django_rtq.core.validation import is_number
 
 LONGEST_SHORT_ERROR = 100
 LONGEST_MESSAGE = 10_000  # characters of the text of an error, and of each of its notes
+_TEXTS = ("worker", "error_class", "error", "traceback", "version")
+_USUAL = {"together": 1, "version": ""}  # not stored
 _CLASS = re.compile(r'"error_class":"((?:[^"\\]|\\.)*)')
 _MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
 
@@ -38,12 +40,13 @@ class Failure:
     error_class: str = ""
     error: str
     traceback: str = ""
-    together: int = 1  # how many jobs the call had; stored only if there were others
+    together: int = 1  # how many jobs the call had
+    version: str = ""  # of the project
 
     def line(self) -> str:
         """The line that is stored, without the line break."""
-        names = self.__slots__ if self.together > 1 else self.__slots__[:-1]
-        return serializer.dumps({name: getattr(self, name) for name in names})
+        values = ((name, getattr(self, name)) for name in self.__slots__)
+        return serializer.dumps({name: value for name, value in values if value != _USUAL.get(name)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,7 @@ class Attempt:
     error: str
     traceback: str
     together: int  # how many jobs the call of the function had
+    version: str  # of the project; "": not known
 
     @classmethod
     def read(cls, failure: Mapping[str, Any]) -> Attempt:
@@ -70,7 +74,7 @@ class Attempt:
             ended_at=None if at is None else moment(int(at)),
             seconds=seconds,
             together=int(_number(failure.get("together")) or 1),
-            **{name: str(failure.get(name) or "") for name in ("worker", "error_class", "error", "traceback")},
+            **{name: str(failure.get(name) or "") for name in _TEXTS},
         )
 
 

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from django_rtq.core import signals
+from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.failure import LONGEST_MESSAGE, Failure, format_error
 from django_rtq.core.jobs.job import PARK_SECONDS, Job
 from django_rtq.core.tasks.options.backoff import delay_seconds, read_json
@@ -129,6 +130,7 @@ def failure_line(
         error=_text(error)[:LONGEST_ERROR],
         traceback=_clean(_traceback(error))[-LONGEST_TRACEBACK:],
         together=together,
+        version=get_config().version or "",
     ).line()
 
 

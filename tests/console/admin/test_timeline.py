@@ -41,8 +41,8 @@ def failure(ended, seconds, **more):
         ),
         (
             "dead",
-            {"errors": [failure(20, 5, attempt=1, worker="w1")], "died_at": at(20)},
-            ["enqueued", "attempt 1 failed · waited 15 s · ran 5.0 s · w1", "dead"],
+            {"errors": [failure(20, 5, attempt=1, worker="w1", version="v44")], "died_at": at(20)},
+            ["enqueued", "attempt 1 failed · waited 15 s · ran 5.0 s · w1 · Version: v44", "dead"],
         ),
         (
             "retrying",

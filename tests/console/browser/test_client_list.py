@@ -67,7 +67,7 @@ def test_a_long_name_wraps_on_a_phone(broker, page):
     page.goto(CLIENTS)
     follow(page.locator(".rtq tbody th a"))
     links = page.locator(".rtq a[href*=www]").evaluate_all("links => links.map(link => link.href)")
-    assert len(links) == 6  # cancel, requeue, erase, its jobs in the queue, limits, purge
+    assert len(links) == 5  # cancel, requeue, erase, its jobs in the queue, limits
 
     for url in (page.url, *links):
         page.goto(url)

@@ -6,8 +6,10 @@ import re
 import traceback
 
 import pytest
+from django.test import override_settings
 
 from django_rtq import Bury, Retry, constant
+from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import PARK_SECONDS
 from django_rtq.core.tasks import Task
 from django_rtq.core.worker.outcome import (
@@ -124,6 +126,15 @@ def test_a_failure_is_one_line_of_bounded_length_whatever_the_exception_does(kin
     assert (error["at"], error["attempt"], error["worker"]) == (5, 2, "w1")
     assert len(error["error"]) <= LONGEST_ERROR
     assert len(error["traceback"]) <= LONGEST_TRACEBACK
+
+
+@pytest.mark.parametrize("version", ["v44", None])
+def test_a_failure_names_the_version_of_the_project(version):
+    with override_settings(RTQ={"VERSION": version}):
+        line = json.loads(failure_line(BROKEN, at_ms=5, attempt=2, worker="w1"))
+
+    assert ("version" in line) is bool(version)
+    assert Attempt.read(line).version == (version or "")
 
 
 def test_the_traceback_begins_with_the_code_of_the_task():

@@ -167,6 +167,8 @@ def _life(job: JobDetails, requeued_by: str, url: PageUrl | None) -> Iterator[Ev
             ready = None  # those before are not kept
         title = _("attempt %(number)s failed") % {"number": attempt.number or "?"}
         parts = _times(ready, attempt.started_at, attempt.seconds, attempt.worker)
+        if attempt.version:
+            parts.append(_("%(what)s: %(text)s") % {"what": _("Version"), "text": clean_text(attempt.version, 100)})
         call = _("call of %(number)s") % {"number": attempt.together} if attempt.together > 1 else ""
         others = _neighbours_url(job, url) if call and url and attempt == job.attempts[-1] else ""
         yield Event(title, attempt.ended_at, parts, "rtq-bad", attempt, call, others)
