@@ -31,6 +31,7 @@ def still(redis, broker, readers, monkeypatch):
     minute_with_time_left(redis, 5)
     broker.register_queues([QUEUE])
     monkeypatch.setattr(shared_overview, "SHARED_SECONDS", 0.0)
+    monkeypatch.setattr(shared_overview, "REST", 0)
     monkeypatch.setattr("django_rtq.console.admin.display.overview._size", lambda number: "1 MB")
 
 
