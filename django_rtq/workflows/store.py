@@ -166,14 +166,15 @@ class WorkflowStore:
         # The first one alone: if it is refused, no other may leave anything.
         for start in range(1 - PARTS_IN_FLIGHT, len(commands), PARTS_IN_FLIGHT):
             replies = self._redis.execute(commands[max(0, start) : start + PARTS_IN_FLIGHT], resend=True)
-            for reply in replies:
-                if reply[0].startswith(b"full"):
-                    _, scope, waiting, most = reply[0].decode().split(" ")
-                    full_client = reply[2].decode() if scope == "client" else None
-                    raise QueueFull(queues[int(reply[1]) - 2], full_client, int(waiting), int(most), [])
-                if reply[0] != b"ok":
-                    return reply[0].decode(), reply[1].decode() if len(reply) > 1 else "", []
-        return "ok", replies[-1][1].decode(), _parts(flow.id, replies[-1][2:])
+            for word, *told in replies:
+                if word.startswith(b"full"):
+                    (_, scope, waiting, most), (place, client) = word.decode().split(" "), told
+                    full_client = client.decode() if scope == "client" else None
+                    raise QueueFull(queues[int(place) - 2], full_client, int(waiting), int(most), [])
+                if word != b"ok":
+                    return word.decode(), told[0].decode() if told else "", []
+        state, *starting = told
+        return "ok", state.decode(), _parts(flow.id, starting)
 
     def make(self, flow: NewWorkflow, register_queues: Callable[[Iterable[str]], None]) -> tuple[str, str]:
         """store() and start(). Returns "ok" and its state, "duplicate" and the id of the other one, or "taken"."""

@@ -343,13 +343,13 @@ def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]
     held_by: Counter[bytes] = Counter()
     listed: dict[bytes, list[str]] = {}
     for queue, (now_ms, *entries) in zip(queues, processing, strict=True):
-        for entry in entries:  # one for each process that serves the queue: thousands in a large installation
-            worker, lease_ms, count = entry[0], entry[1], entry[2]
+        # One for each process that serves the queue: thousands in a large installation.
+        for worker, lease_ms, count, *held in entries:
             listed.setdefault(worker, []).append(queue)
             leases[worker] = min(leases.get(worker, lease_ms), lease_ms)
             if count:
                 held_by[worker] += count
-                jobs = _running(queue, worker.decode(), lease_ms, entry[3:], now_ms)
+                jobs = _running(queue, worker.decode(), lease_ms, held, now_ms)
                 running.setdefault(worker, []).extend(jobs)
     return [
         replace(

@@ -14,8 +14,8 @@
 --                     parts and the calls of their members in turn: the first line of each has the band, max_crashes, due,
 --                     expires and front of the job, as in enqueue_many, and its client; the second one the body
 --
--- returns {"ok"}, with "last" then parts and their queues in turn: those to be enqueued; {"duplicate", id} of the whole workflow
---         with that key that is not over: the key is taken with the last part; {"taken"}: another workflow has this id; {"full
+-- returns {"ok", its state ("" before the last part), parts to be enqueued and their queues in turn}; {"duplicate", id} of that
+--         with this key that is not over: the key is taken with the last part; {"taken"}: another workflow has this id; {"full
 --         queue" or "full client" with how many wait and may wait, number of the queue, client}. After these three nothing is
 --         stored, nor what was before
 -- sent twice: nothing changes the second time, and more parts are to be enqueued if there are any left
