@@ -123,15 +123,6 @@ def test_if_only_paused_clients_wait_there_is_no_oldest(redis, broker, readers, 
     assert not redis.exists(broker.keys.of(QUEUE).paused_clients)
 
 
-def test_jobs_of_a_client_at_its_limit_do_not_count_for_the_oldest(broker, readers, waits, rtq):
-    rtq.queues[QUEUE].limit_clients(max_running=1)
-    waits("north", 900, number=3)
-    assert len(claim(broker, 5, worker="w1")) == 1
-    waits("north", 900)
-    waits("south", 60)
-    assert readers.queues.get(QUEUE).oldest_seconds == pytest.approx(60, abs=5)
-
-
 @pytest.mark.parametrize("cancelled", [0, 1])
 @pytest.mark.parametrize("paused", [49, 60, 600])
 def test_very_many_clients_that_may_not_start_hide_nobody(redis, broker, readers, access, waits, paused, cancelled):

@@ -14,13 +14,3 @@ def test_a_worker_is_woken(redis, broker, rtq):
 
     assert changes(before, snapshot(redis)) == {"paused": GONE, "work_signal": {"work": 0}}
     assert claim(broker) == [job.id]
-
-
-def test_the_second_time_a_worker_looks_in_vain(redis, broker, rtq):
-    rtq.queues[QUEUE].pause()
-    rtq.queues[QUEUE].resume()
-    before = snapshot(redis)
-
-    assert not rtq.queues[QUEUE].resume()
-
-    assert snapshot(redis) == before

@@ -31,13 +31,6 @@ def test_the_minutes_of_past_hours_are_added_up(redis, broker, keys, hour):
     assert 30 * 86_400 < redis.ttl(keys.hours_of(hour - 1)) <= 31 * 86_400
 
 
-def test_hours_without_events_take_no_memory(redis, broker, keys, hour):
-    set_counters(redis, broker, (hour - 40) * 60, succeeded=3)
-    roll_up_all(broker)
-
-    assert redis.keys(keys.hours + b"*") == [keys.hours_of(hour - 40)]
-
-
 def test_a_first_call_takes_some_hours_and_tells_how_many_are_left(redis, broker, keys, hour):
     for back in range(1, 48):
         set_counters(redis, broker, (hour - back) * 60 + 30, succeeded=back)
@@ -75,19 +68,6 @@ def test_a_scheduler_adds_up_once_an_hour(redis, broker, monkeypatch):
 
     assert len(calls) in (4, 5)  # 47 hours, or 48 if one ended meanwhile
     assert int(redis.hget(broker.keys.of(QUEUE).clock, "rolled_up")) <= redis.time()[0] // 3600
-
-
-def test_after_an_idle_night_without_schedulers_no_hour_is_missing(redis, broker, keys, readers, hour):
-    set_counters(redis, broker, (hour - 11) * 60 + 5, succeeded=3)
-    redis.hset(keys.clock, "rolled_up", hour - 11)
-    set_counters(redis, broker, (hour - 1) * 60 + 5, succeeded=4)
-    expected = readers.overview.time_series(QUEUE, 12 * 60, step=60)
-
-    roll_up_all(broker)
-
-    series = readers.overview.time_series(QUEUE, 12 * 60, step=60)
-    assert series == expected
-    assert series.of("succeeded")[-12:] == [3, *[0] * 9, 4, 0]
 
 
 def test_after_three_days_without_schedulers_whole_hours_are_added_up(redis, broker, keys, hour):

@@ -12,9 +12,11 @@ from tests.support.jobs import (
     claim_all,
     names,
     queued_job,
+    retrying_job,
     settle,
     suspect_job,
 )
+from tests.support.single_steps import promote
 from tests.support.snapshots import changes, snapshot
 
 
@@ -55,6 +57,16 @@ def test_it_gets_the_next_jobs_of_the_client(redis, broker):
         "lane:0:x": ["d"],
         "ring:0": {"y": 2, "x": 5},
     }
+
+
+def test_when_the_lane_is_empty_nothing_is_left_of_it(redis, broker):
+    index_jobs(broker, "abc")
+    claim(broker, worker=WORKER)
+
+    assert names_in(claim_more(broker)) == ["b", "c"]
+
+    left = snapshot(redis)
+    assert not left.keys() & {"lane:0:x", "lanes", "ring:0", "bands", "work_signal"}
 
 
 def test_a_limit_that_was_lowered_below_what_runs_leaves_no_room(redis, broker):
@@ -119,6 +131,18 @@ def test_a_suspect_ends_it(broker):
     assert names(claim_all(broker, 1)) == ["a", "b"]
 
 
+def test_it_tells_earlier_failures_and_notes_no_more_since_when_they_wait(redis, broker):
+    first, second = (retrying_job(broker, name, client="x", body=BODY, wait_ms=0) for name in "ab")
+    promote(broker, QUEUE)
+    assert names(claim(broker, worker=WORKER)) == ["a"]
+
+    (claimed,) = claim_more(broker).claimed
+
+    assert (names(claimed.ids), claimed.counts) == (["b"], {0: (1, 0)})
+    assert first.id != second.id
+    assert "waiting_since" not in snapshot(redis)
+
+
 def test_many_jobs_keep_the_processing_list_small(redis, broker):
     index_jobs(broker, [str(number) for number in range(120)])
     claim(broker, worker=WORKER)
@@ -126,6 +150,19 @@ def test_many_jobs_keep_the_processing_list_small(redis, broker):
     assert len(names_in(claim_more(broker))) == 100
 
     assert len(broker.running(WORKER, [QUEUE])[QUEUE]) == 101
+
+
+# What stops it
+
+
+def test_a_worker_that_is_not_known_gets_nothing(redis, broker):
+    index_jobs(broker, "ab")
+    before = snapshot(redis)
+
+    result = claim_more(broker, worker="w9")
+
+    assert (result.found, result.statuses) == (0, {"unknown"})
+    assert snapshot(redis) == before
 
 
 # What stops it
