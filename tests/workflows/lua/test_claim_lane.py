@@ -216,6 +216,19 @@ def test_a_client_of_great_weight_is_back_sooner(broker, rtq):
     assert next_names(broker, 4).index("l") <= 2
 
 
+def test_clients_that_are_blocked_are_not_waited_for(broker, rtq):
+    rtq.clients["z"].limit(QUEUE, max_running=1)
+    index_jobs(broker, "67", client="z")
+    assert names(claim(broker, 2, worker="w3")) == ["6"]
+    index_jobs(broker, "abcdef")
+    index_jobs(broker, "12345", client="y")
+    assert names(claim(broker, worker=WORKER)) == ["a"]
+
+    assert names_in(claim_more(broker, 2)) == ["b", "c"]
+
+    assert next_names(broker, 4) == "123d"
+
+
 def test_a_client_without_jobs_keeps_its_turn_where_there_are_weights(broker, rtq):
     rtq.clients["x"].limit(QUEUE, weight=1)
     rtq.clients["y"].limit(QUEUE, weight=2)
