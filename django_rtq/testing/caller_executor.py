@@ -21,6 +21,7 @@ from django_rtq.core.worker.process.running.executor import Executor
 from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
 from django_rtq.core.worker.process.running.isolation import Isolation
 from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.workflows.batches.call_runner import CallRunner
 
 
 class CallerExecutor(Executor):
@@ -34,6 +35,10 @@ class CallerExecutor(Executor):
         """Run a job. Raises RuntimeError for a coroutine if an event loop runs in this thread."""
         if (outcome := self.open(run)) is not None:
             return outcome
+        if run.task.batch is not None:
+            outcomes: list[Outcome] = []
+            CallRunner(self, lambda _run, ended: outcomes.append(ended), lambda _ids: None).execute(run)
+            return outcomes[0]
         if not run.task.is_async:
             return self.execute(run)
         _check_no_loop_runs(run.task_name)

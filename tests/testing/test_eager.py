@@ -53,6 +53,15 @@ def returns_an_object():
     return object()
 
 
+@task(batch=10)
+def squares(calls):
+    return [call.args[0] ** 2 for call in calls]
+
+
+def test_a_function_for_many_jobs_gets_one(runs):
+    assert squares.delay(3).result == 9
+
+
 def test_a_job_knows_itself_and_nested_jobs_do_not_disturb_it(runs, ran):
     assert describe.using(queue_name="slow").delay("a").result == ["a", True, 1, "slow", ""]
     assert outer.delay("b").result == [True, ["b", True, 1, "default", ""]]
