@@ -112,6 +112,16 @@ def test_a_job_of_another_task_ends_it(broker):
     assert names(claim_all(broker)) == ["other", "c"]
 
 
+def test_other_bands_and_clients_stay_as_they_are(broker):
+    index_jobs(broker, "ab")
+    index_jobs(broker, "c", priority=5)
+    index_jobs(broker, "y", client="y")
+    claim(broker, 2, worker=WORKER)
+
+    assert names_in(claim_more(broker)) == ["b"]
+    assert names(claim_all(broker)) == ["y"]
+
+
 def test_cancelled_jobs_are_skipped(broker, access):
     jobs = index_jobs(broker, "abcde")
     claim(broker, worker=WORKER)
@@ -163,9 +173,6 @@ def test_a_worker_that_is_not_known_gets_nothing(redis, broker):
 
     assert (result.found, result.statuses) == (0, {"unknown"})
     assert snapshot(redis) == before
-
-
-# What stops it
 
 
 @pytest.mark.parametrize("what", ["queue", "task", "client"])
@@ -243,6 +250,15 @@ def test_a_client_without_jobs_keeps_its_turn_where_there_are_weights(broker, rt
 
 
 # Sent twice, lost
+
+
+def test_sent_twice_it_gives_more(broker):
+    index_jobs(broker, "abcde")
+    claim(broker, worker=WORKER)
+
+    assert names_in(claim_more(broker, 2)) == ["b", "c"]
+    assert names_in(claim_more(broker, 2)) == ["d", "e"]
+    assert names_in(claim_more(broker, 2)) == []
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
