@@ -13,7 +13,6 @@ from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.jobs.context import current_job
 from django_rtq.core.tasks.decorator import internal_task
 from django_rtq.core.tasks.task import on_backend
-from django_rtq.scale.placement import pinned_in
 
 if TYPE_CHECKING:
     from django_rtq.console.reading.sweep import Sweep
@@ -44,6 +43,8 @@ def run_bulk_action(sweep: dict[str, Any]) -> int:
 
 def enqueue_rest(sweep: Sweep, queues: Sequence[str], place: str) -> Iterator[JobHandle]:
     """Enqueue a job in each of these queues, which does what is left there. Raises BrokerError and QueueFull."""
+    from django_rtq.scale.placement import pinned_in
+
     for queue in queues:
         action = on_backend(run_bulk_action.using(queue_name=queue), pinned_in(place))
         yield action.delay(sweep.of(queue).stored())
