@@ -55,6 +55,9 @@ def test_nothing_to_claim_is_an_empty_answer(redis, broker):
     assert snapshot(redis) == before
 
 
+# Jobs that have a past
+
+
 def test_a_worker_that_runs_something_gets_no_suspect(redis, broker):
     suspect_job(broker)
     broker.sign_on([QUEUE], WORKER)
@@ -73,9 +76,6 @@ def test_a_suspect_holds_up_the_queues_behind_it(redis, broker):
     (high,) = claim_from(broker, QUEUE, "low", idle=0)
 
     assert (high.queue, high.status, high.ids) == (QUEUE, "suspect", [])
-
-
-# Jobs that have a past
 
 
 # What a torn log or a cancelled job leaves in lanes
@@ -106,6 +106,21 @@ def test_a_claim_that_stops_at_cancelled_jobs_leaves_the_token(redis, broker):
     assert snapshot(redis)["work_signal"] == {"work": 0}
     assert [part.status for part in claim_from(broker, QUEUE)] == ["ok"]
     assert not {"work_signal", "bands"} & set(snapshot(redis))
+
+
+def test_of_a_great_many_clients_without_jobs_a_claim_passes_over_some(redis, broker):
+    keys = broker.keys.of(QUEUE)
+    queued_job(broker, "last")
+    redis.zadd(keys.ring + b"0", {f"gone-{number}": -1 - number for number in range(700)})
+
+    assert [part.status for part in claim_from(broker, QUEUE, wanted=1)] == ["more"]
+    assert names(claim(broker)) == ["last"]
+
+
+def test_a_claim_brings_no_more_than_scripts_carry(redis, broker):
+    broker.enqueue(QUEUE, [new_job(client=str(number)) for number in range(6000)])
+
+    assert len(claim(broker, 5000)) == 500
 
 
 def test_an_empty_lane_in_the_ring_is_taken_out(redis, broker):
