@@ -3,6 +3,7 @@
 import pytest
 
 from django_rtq import BatchFailed, Call, JobState, current_job
+from django_rtq.core.worker.process.running.batch import BatchWatch
 from django_rtq.exceptions import InvalidStep, InvalidWorkflow, PayloadError, TimeLimitExceeded
 from django_rtq.testing import drain, eager
 from tests.app import batch_tasks as tasks
@@ -45,6 +46,16 @@ def test_jobs_of_other_tasks_between_are_run_in_their_order(batches):
 
     assert [run.args[0] for run in runs] == list(range(6))
     assert batches() == ["0 1 2", "4 5"]
+
+
+def test_a_slow_machine_does_not_cut_a_call(batches, monkeypatch):
+    monkeypatch.setattr(BatchWatch, "begin", lambda self, batch: batch.cut())
+    for number in range(3):
+        tasks.index.delay(number)
+
+    drain()
+
+    assert batches() == ["0 1 2"]
 
 
 def test_what_calls_tell_of_their_jobs():

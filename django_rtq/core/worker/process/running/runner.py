@@ -156,10 +156,10 @@ class Runner:
     def run(self, runs: Sequence[Run]) -> int:
         """Run the jobs of one claim, and record their outcomes. Returns how many were not released."""
         has_others = bool(registry.batch_tasks) and any(run.others for run in runs)
+        is_watched = len(runs) > 1  # jobs of one call start together
         if has_others:
             runs = [each for run in runs for each in run.together]
         batch = Batch([run.job_id for run in runs], self._shared)
-        is_watched = len(runs) > 1
         if is_watched:
             self._watch.begin(batch)
         self._isolation.clean_up()  # connections may be too old after an idle time
