@@ -147,7 +147,13 @@ def test_a_shard_that_does_not_answer_is_named_and_nothing_else_fails(operator, 
         text = answer.content.decode()
         lists = [
             operator.get(f"/admin/django_rtq/{page}").content.decode()
-            for page in (f"client/client/?client={client_of(1)}", "deadletter/", "job/search/?q=nothing", "worker/")
+            for page in (
+                f"client/client/?client={client_of(1)}",
+                "deadletter/",
+                "job/search/?q=nothing",
+                "worker/",
+                "job/",
+            )
         ]
         again = operator.get(OVERVIEW).content.decode()
     finally:
