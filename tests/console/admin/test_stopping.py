@@ -55,6 +55,7 @@ def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operat
     assert "Asked to stop." in logged()[0]
     found = readers.find(running.id)
     assert (found.state, found.is_stopping) == ("running", True)
+    assert "When it stops, it is cancelled" in text(operator.get(f"{PAGE}{running.id}/cancel/?queue={QUEUE}"))
 
 
 def test_one_that_waits_is_cancelled_and_the_person_told_so(jobs, operator, readers):

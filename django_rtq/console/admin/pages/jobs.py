@@ -181,7 +181,8 @@ class JobAdmin(BulkPages):
     def end(self, request: HttpRequest, job_id: str, *, verb: Verb) -> HttpResponse:
         """Discard a dead letter, cancel a job or kill the process that runs it, after confirmation."""
         job, terminate = self._find(request, job_id), verb.name == "terminate"
-        asked = next((each for each in OF_JOB.values() if each.name == verb.name and each.applies(job)), None)
+        verbs = (each for each in OF_JOB.values() if each.name == verb.name)
+        asked = next((each for each in verbs if each.applies(replace(job, is_stopping=False))), None)
         if asked is None and (request.method != "POST" or terminate):
             return self._unchanged(request, job_id, job.queue)
         if asked and request.method != "POST":
