@@ -6,6 +6,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -152,8 +153,8 @@ class Command(SheetCommand):
         targets = {client: Target(client, queue, by=system_user()) for client in options["clients"]}
 
         def would(client: str) -> list[str]:
-            in_queues = readers.clients.get(client, queue and [queue])
-            return [in_queue.queue for in_queue in in_queues if switch.of(in_queue).name == action]
+            every = readers.in_each_shard(lambda shard: shard.clients.get(client, queue and [queue]))
+            return sorted({each.queue for each in chain.from_iterable(every) if switch.of(each).name == action})
 
         said = self.run_each(options, "client", targets, would)
         changed = {client: each.answer for client, each in said.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import NO_INPUT, Action, SheetCommand
@@ -52,10 +54,9 @@ class Command(SheetCommand):
         readers, action = self.readers, options["action"]
         names = known_queues(readers, options["queues"])
         switch, targets = SWITCHES["queue"], {name: Target(name, by=system_user()) for name in names}
-        queues = {each.name: Queue(each) for each in readers.queues.details(names)} if options["dry_run"] else {}
-        said = self.run_each(
-            options, "queue", targets, lambda name: "done" if switch.of(queues[name]).name == action else "nothing"
-        )
+        every = readers.in_each_shard(lambda shard: shard.queues.details(names)) if options["dry_run"] else ()
+        would = {each.name for each in chain.from_iterable(every) if switch.of(Queue(each)).name == action}
+        said = self.run_each(options, "queue", targets, lambda name: "done" if name in would else "nothing")
         changed = [name for name, each in said.items() if each.how == "done"]
         self.report(options, {f"{action}d": names, "changed": changed}, [each.text for each in said.values()])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import EVERY_QUEUE, Action, SheetCommand
 from django_rtq.console.commands.prompts import known_queues, system_user, utf8_text
@@ -57,9 +59,10 @@ class Command(SheetCommand):
 
 def _would_change(readers: Readers, task: str, queue: str | None, action: str) -> list[str]:
     """The queues in which some name of the task is not paused yet, or is paused."""
-    names, queues = set(names_of(task)), []
-    for details in readers.queues.details(None if queue is None else [queue]):
+    names, queues = set(names_of(task)), set[str]()
+    every = readers.in_each_shard(lambda shard: shard.queues.details(None if queue is None else [queue]))
+    for details in chain.from_iterable(every):
         paused = names & {pause.task for pause in details.paused_tasks if not pause.is_over}
         if (paused != names) if action == "pause" else paused:
-            queues.append(details.name)
-    return queues
+            queues.add(details.name)
+    return sorted(queues)

@@ -22,9 +22,9 @@ class ClientPause:
     """A client that is paused in a queue."""
 
     client: str
-    seconds: float  # for how long
-    by: str  # who paused it; "": not known
-    held: int  # its queued jobs
+    seconds: float = field(metadata=MOST)  # for how long
+    by: str = field(metadata=FIRST)  # who paused it; "": not known
+    held: int = field(metadata=SUM)  # its queued jobs
 
 
 class ZeroLimit(NamedTuple):
@@ -38,6 +38,10 @@ class ZeroLimit(NamedTuple):
 def _merged_pauses(lists: Sequence[Sequence[TaskPause]]) -> tuple[TaskPause, ...]:
     """Whoever paused a task comes before places where it was resumed."""
     return tuple(merge_by("task", sorted(joined(lists), key=lambda pause: pause.is_over)))
+
+
+def _merged_clients(lists: Sequence[Sequence[ClientPause]]) -> tuple[ClientPause, ...]:
+    return tuple(merge_by("client", joined(lists)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,7 @@ class QueueDetails:
     #: Since a worker has noticed them; None: there are none.
     lost_seconds: float | None = field(default=None, metadata=MOST)
     #: 50 at most, those that are paused for longest.
-    paused_clients: tuple[ClientPause, ...] = field(default=(), metadata=EVERY)
+    paused_clients: tuple[ClientPause, ...] = field(default=(), metadata=by(_merged_clients))
     is_at_limit: bool = field(default=False, metadata=ANY)  # it runs as many jobs as it may
     is_at_rate: bool = field(default=False, metadata=ANY)  # its rate lets no job start at this moment
     zero_limits: tuple[ZeroLimit, ...] = field(default=(), metadata=EVERY)  # for which jobs wait

@@ -23,6 +23,8 @@ from tests.scale.shards.conftest import client_of
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 from tests.support.shard_servers import on_servers
 
+NOTE = "tests.app.tasks.note"
+
 
 def run(*arguments):
     output = io.StringIO()
@@ -130,6 +132,18 @@ def test_what_matches_is_acted_on_in_all_shards(shards):
     assert sorted(job.state for job in jobs) == ["cancelled", "cancelled", "queued"]
     enqueue(0)
     assert "Purged 2 jobs from queue default." in run("rtq_queues", "purge", "default", "--no-input")
+
+
+@pytest.mark.parametrize("pause", ["rtq_queues pause default", "rtq_clients pause * x", "rtq_tasks pause * " + NOTE])
+def test_a_dry_run_tells_what_one_of_the_shards_would_do(shards, pause):
+    enqueue(0)
+    enqueue(1)
+    run(*pause.split(), "--shard", "1")
+
+    assert "Would pause" in run(*pause.split(), "--dry-run")
+    assert "is paused" in run(*pause.split())
+    assert "already paused" in run(*pause.split(), "--dry-run")
+    assert len(json.loads(run("rtq", "--json"))["queues"][0]["paused_clients"]) == ("clients" in pause)
 
 
 def test_nothing_is_done_while_a_shard_does_not_answer(half):
