@@ -93,13 +93,15 @@ class _Merged:
         """An answer for each job. The jobs are noted, too: they may have new ids. Raises the first error."""
         answers, problem, error = [""] * len(self._jobs), "", None
         for (_, positions, part), end in zip(parts, ends, strict=True):
+            for position, job in zip(positions, part, strict=True):
+                self._jobs[position] = job  # also without an answer: Redis may have it
             if isinstance(end, BrokerError):
                 error = error or end
                 continue
             words = raised(end)
             problem = words.problem if isinstance(words, Unreplicated) else problem
-            for position, job, answer in zip(positions, part, words, strict=True):
-                self._jobs[position], answers[position] = job, answer
+            for position, answer in zip(positions, words, strict=True):
+                answers[position] = answer
         if error is not None:
             raise error
         return Unreplicated(answers, problem) if problem else answers

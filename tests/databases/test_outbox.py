@@ -1,14 +1,20 @@
 """The outbox: jobs are rows of the transaction, and in Redis right after its commit."""
 
+import itertools
 import logging
+from types import SimpleNamespace
 
 import pytest
 from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_rtq import signals, task
+from django_rtq.core.broker import enqueue_calls
+from django_rtq.core.broker.redis.client import RedisClient
+from django_rtq.core.broker.redis.commands import name_of
 from django_rtq.core.conf.config import read_config
 from django_rtq.core.jobs.job import made_ms
+from django_rtq.core.tasks import enqueuing
 from django_rtq.databases import outbox
 from django_rtq.exceptions import BrokerUnavailable, ConfigurationError
 from django_rtq.models import OutboxJob
@@ -140,6 +146,28 @@ def test_not_in_a_transaction_that_may_roll_back(outbox_options):
     with transaction.atomic(), pytest.raises(BrokerUnavailable):
         note.using(on_commit=False).delay("a")
     assert not OutboxJob.objects.exists()
+
+
+def test_rows_of_jobs_that_waited_for_room_have_ids_that_redis_may_have(outbox_options, rtq, monkeypatch):
+    """Or else they would run twice: more jobs than one round trip takes get new ids."""
+    limit, exchange, trips = rtq.queues["default"].limit, RedisClient._exchange, itertools.count()
+
+    def lose_third(self, commands, **options):
+        replies = exchange(self, commands, **options)
+        if name_of(commands[0]) == "EVALSHA enqueue_many" and next(trips) == 2:  # the first one that is sent again
+            raise BrokerUnavailable("lost")
+        return replies
+
+    monkeypatch.setattr(enqueue_calls, "CALLS_IN_FLIGHT", 1)
+    outbox_options(QUEUES={"default": {"on_full": "wait"}})
+    limit(max_waiting=0)
+    monkeypatch.setattr(enqueuing, "time", SimpleNamespace(sleep=lambda _: limit(max_waiting=9999), monotonic=float))
+    monkeypatch.setattr(RedisClient, "_exchange", lose_third)
+    note.delay_many([((number,), {}) for number in range(501)])
+
+    stored = {job.id for job in rtq.jobs.filter(queue="default")}
+    assert len(stored) == 500
+    assert stored < set(OutboxJob.objects.values_list("job_id", flat=True))
 
 
 def test_a_row_that_cannot_be_deleted_fails_no_request(monkeypatch, names, caplog):

@@ -91,7 +91,7 @@ def enqueue_many(keys: QueueKeys, jobs: list[NewJob], all_or_none: bool, replica
         raise ValueError(f"delay_many(all_or_none=True) takes at most {at_once} jobs of such a task, not {len(jobs)}.")
     answers: list[str] = []
     problem = ""
-    in_flight = CALLS_IN_FLIGHT * at_once
+    in_flight = most_with_ids(jobs)
     for start in range(0, len(jobs), in_flight):
         batch = jobs[start : start + in_flight]
         if len(jobs) > in_flight:
@@ -109,6 +109,11 @@ def enqueue_many(keys: QueueKeys, jobs: list[NewJob], all_or_none: bool, replica
         for reply in checked(replies):
             answers += [word.decode() for word in reply]
     return Unreplicated(answers, problem) if problem else answers
+
+
+def most_with_ids(jobs: Iterable[NewJob]) -> int:
+    """How many of these jobs one round trip of enqueue_many() takes. No more keep the ids that they have."""
+    return CALLS_IN_FLIGHT * _at_once(jobs)
 
 
 def _at_once(jobs: Iterable[NewJob]) -> int:

@@ -396,15 +396,16 @@ async def _await_room(
 
 
 def _tries(
-    queue: str, jobs: list[NewJob], latest: list[str], replies: Sequence[Sequence[str]]
+    queue: str, jobs: Sequence[NewJob], latest: list[str], replies: Sequence[Sequence[str]]
 ) -> Iterator[tuple[float, list[NewJob]]]:
-    """How long to wait, and the refused jobs to send again then. The caller adds the reply."""
+    """How long to wait, and the refused jobs to send again then, with their ids. The caller adds the reply."""
+    from django_rtq.core.broker.enqueue_calls import most_with_ids  # what declares tasks imports little
+
     for pause in pauses(queue, latest):
-        places = _refused(latest)
-        again = [jobs[place] for place in places]
-        yield pause, again
-        for place, answer, job in zip(places, replies[-1], again, strict=True):
-            latest[place], jobs[place] = answer, job  # it may have a new id
+        places = _refused(latest)[: most_with_ids(jobs)]
+        yield pause, [jobs[place] for place in places]
+        for place, answer in zip(places, replies[-1], strict=True):
+            latest[place] = answer
 
 
 def is_in_transaction() -> bool:

@@ -80,7 +80,7 @@ def test_only_what_was_refused_is_sent_again(broker, tries):
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_the_handles_are_right_if_more_are_sent_again_than_one_round_trip_takes(broker, tries, is_async, rtq):
-    tries += [nothing, lambda: rtq.queues[QUEUE].limit(max_waiting=1000)]
+    tries += [nothing, lambda: rtq.queues[QUEUE].limit(max_waiting=1000), nothing]
     calls = [((number,), {}) for number in range(802)]
 
     jobs = asyncio.run(once.adelay_many(calls)) if is_async else once.delay_many(calls)

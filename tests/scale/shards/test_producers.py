@@ -21,7 +21,10 @@ from django_rtq import (
     rtq,
 )
 from django_rtq.console.reading.readers import readers_of
+from django_rtq.core.broker import enqueue_calls
 from django_rtq.core.broker.brokers import close_brokers, get_broker, substitute_broker
+from django_rtq.core.broker.redis.client import RedisClient
+from django_rtq.core.broker.redis.commands import name_of
 from django_rtq.core.broker.task_backends import config_of, shard_place
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import made_at, new_job_id, shard_in, with_shard
@@ -30,6 +33,7 @@ from django_rtq.scale.placement import new_ids
 from django_rtq.testing import captured, drain
 from tests.app import django_tasks, tasks
 from tests.scale.shards.conftest import client_of, waiting
+from tests.support.jobs import new_job
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until
@@ -110,6 +114,26 @@ def test_more_jobs_than_one_round_trip_takes_get_ids_of_their_shard(shards):
     assert {shard_in(handle.id) for handle in handles} == {1}
     assert waiting(shards[1]) == 4100
     assert handles[-1].state == "queued"
+
+
+def test_their_ids_are_known_though_a_shard_has_not_answered(shards, round_trips, monkeypatch):
+    monkeypatch.setattr(enqueue_calls, "CALLS_IN_FLIGHT", 1)
+    exchange = RedisClient._exchange
+
+    def lose(self, commands, **options):
+        replies = exchange(self, commands, **options)
+        if name_of(commands[0]) == "EVALSHA enqueue_many":
+            raise BrokerUnavailable("lost")
+        return replies
+
+    monkeypatch.setattr(RedisClient, "_exchange", lose)
+    jobs = [new_job()._replace(id=with_shard(new_job_id(), 1)) for _ in range(501)]
+    with pytest.raises(BrokerUnavailable):
+        get_broker().enqueue("default", jobs)
+
+    stored = {job_id.decode() for job_id in shards[1].hkeys("{rtq:default}:jobs")}
+    assert len(stored) == 500
+    assert stored < {job.id for job in jobs}
 
 
 def test_all_or_none_needs_one_shard(shards):
