@@ -142,3 +142,15 @@ def test_a_host_is_drained(broker, readers, page, worker):  # noqa: F811
     wait_until(lambda: readers.workers()[0].is_quiet)
     page.reload()
     shows(page.get_by_role("button", name="Wake").first, "Wake")
+
+
+def test_a_hung_job_is_ended(broker, access, page):
+    job = claimed_job(broker, "hung", worker="web7:1:x", body='{"task":"tests.app.tasks.note","time_limit":0.0001}')
+    page.goto(OVERVIEW)
+
+    follow(page.locator(".rtq-health").get_by_role("link", name="Show running jobs"))
+    page.locator(".rtq-more summary").first.click()
+    follow(page.get_by_role("link", name="Terminate …"))  # the third click, and one to confirm
+    follow(page.get_by_role("button", name="Terminate"))
+
+    assert access.find(job.id).is_stopping
