@@ -144,7 +144,7 @@ class SheetCommand(ActionCommand):
                 shown_columns = columns(sheet, shown, of_shards=of_shards, in_full=self.verbosity > 1)
                 self.stdout.write(self.table_text(shown_columns, shown))
             else:
-                self.stdout.write(if_none)
+                self.stdout.write("There is nothing in the other shards." if self.silent else if_none)
 
     def print_json(self, items: Iterable[Mapping[str, Any]]) -> None:
         """Print a list as JSON, one by one: a hundred thousand jobs with their tracebacks may not fit into memory."""

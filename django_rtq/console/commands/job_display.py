@@ -15,7 +15,7 @@ from django_rtq.core.commands.command import one_line
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 
-_FAILURE = ("worker", "seconds", "error_class", "error", "traceback", "together")
+_FAILURE = ("worker", "version", "seconds", "error_class", "error", "traceback", "together")
 
 
 def job_dict_in_full(job: JobDetails, waiting_reason: str, member: Membership | None = None) -> dict[str, Any]:
@@ -67,6 +67,8 @@ def _identity(job: JobDetails, waiting_reason: str) -> Iterator[tuple[str, str]]
         yield "Written", written
     yield "Task", job.task or "(unreadable)"
     yield "Queue", job.queue
+    if job.shard is not None:
+        yield "Shard", str(job.shard)
     yield "Client", job.client or "-"
 
 

@@ -148,11 +148,7 @@ class Running(Jobs):
         workers = readers.workers(with_usual=True)
         busy = [worker for worker in workers if worker.running]
         busy.sort(key=lambda worker: (not worker.is_lost, -max(job.seconds for job in worker.running)))
-        jobs = [
-            replace(job, shard=worker.shard)
-            for worker in busy
-            for job in sorted(worker.running, key=lambda job: -job.seconds)
-        ]
+        jobs = [job for worker in busy for job in sorted(worker.running, key=lambda job: -job.seconds)]
         found = self.page(jobs, wanted)
         if busy:
             return found

@@ -231,7 +231,7 @@ def test_show_prints_json_with_all_failures_and_the_result(broker):
 
     letter, done = run("rtq_jobs", "show", dead, finished, "--json").json
 
-    assert [failure["error_class"] for failure in letter["failures"]] == ["shop.errors.OutOfOrder"]
+    assert [(each["error_class"], each["version"]) for each in letter["failures"]] == [("shop.errors.OutOfOrder", "")]
     assert (done["id"], done["state"], done["failures"]) == (finished, "succeeded", [])
 
 
