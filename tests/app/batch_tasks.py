@@ -118,6 +118,7 @@ def slow(calls):
 @task(batch=10, time_limit=0.05, max_attempts=1)
 def stubborn(calls):
     """Goes on after its time limit."""
+    _tell(calls)
     while True:
         try:
             time.sleep(60)

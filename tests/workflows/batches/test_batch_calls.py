@@ -4,11 +4,13 @@ import json
 
 import pytest
 
+from django_rtq import signals
 from django_rtq.core.worker.outcome import Acked, Cancelled, Retried, UnknownTask
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.shared_entries import Revoked
 from django_rtq.core.worker.shared_memory import SharedState
 from tests.app import batch_tasks  # noqa: F401 - so that they are registered
+from tests.support.receivers import receiving
 from tests.support.waiting import wait_until
 
 
@@ -77,6 +79,16 @@ def test_the_time_of_a_call_is_shared_by_its_jobs(runner, journal):
     seconds = {run.seconds for run in (first, *first.others)}
     assert len(seconds) == 1
     assert seconds.pop() * 4 >= 0.02
+
+
+def test_the_first_is_the_current_job_also_where_somebody_hears_that_they_start(runner):
+    started = []
+    with receiving(lambda job, **_: started.append(job.id), signals.job_started):
+        runner.run([together("abc", "does")])
+        ended(runner)
+
+    assert sorted(started) == ["a", "b", "c"]
+    assert [json.loads(outcome.result)["result"] for outcome in runner.session.outcomes.values()] == ["a"] * 3
 
 
 def test_others_run_beside_jobs_of_other_tasks(runner, journal):

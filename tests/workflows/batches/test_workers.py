@@ -65,6 +65,7 @@ def test_a_call_that_ignores_its_time_limit_is_a_failure_of_all_its_jobs(worker,
     errors = [job.refresh().errors[-1]["error_class"] for job in jobs]
     assert errors == ["django_rtq.exceptions.TimeLimitExceeded"] * 3
     assert {job.refresh().attempt for job in jobs} == {1}
+    assert batches(journal) == [["a", "b", "c"]]
 
 
 def test_jobs_of_a_workflow_run_together_with_results_of_others(worker, journal, redis):
