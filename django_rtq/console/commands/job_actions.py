@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -27,7 +28,7 @@ from django_rtq.console.redaction import redacted
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.commands.command import INTERRUPTED, one_line
 from django_rtq.core.jobs.job import JobState
-from django_rtq.exceptions import JobError, JobNotFound, WrongState
+from django_rtq.exceptions import BrokerError, JobError, JobNotFound, WrongState
 
 AT_ONCE = 100  # jobs of one step: what was done before an error is known that exactly
 DONE = {"requeue": "requeued", "discard": "discarded", "cancel": "cancelled", "run": "queued"}
@@ -146,8 +147,9 @@ class JobAction:
             for problem in failed.values() if options["ids"] or options["verbosity"] > 1 else ():
                 self._command.stderr.write(problem)
         if self._target and result.count:
-            for text in waiting_texts(self._readers, self._target):
-                self._command.stderr.write(text)
+            with suppress(BrokerError):  # of a shard that is away: it is done
+                for text in waiting_texts(self._readers, self._target):
+                    self._command.stderr.write(text)
         check_stopped(sweep, result)
 
     def _report_dry_run(self, counted: Count) -> None:

@@ -20,6 +20,7 @@ from django_rtq.core.tasks import registry
 from django_rtq.monitoring.prometheus.exposition import metrics_text
 from tests.app import tasks
 from tests.scale.shards.conftest import client_of
+from tests.support.commands import dead_letter
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 from tests.support.shard_servers import on_servers
 
@@ -160,6 +161,14 @@ def test_nothing_is_done_while_a_shard_does_not_answer(half):
     assert (job.state, readers_of().queues.get("default").paused) == ("queued", False)
     assert "Queue default is paused." in run("rtq_queues", "pause", "default", "--shard", "0")
     assert "1 job was cancelled." in run("rtq_jobs", "cancel", job.id)
+
+
+def test_what_was_requeued_elsewhere_is_no_error_while_another_shard_is_away(servers, clients):
+    with on_servers([servers[0].url, UNREACHABLE], QUEUES={"bulk": {}}):
+        letter = dead_letter(get_broker(shard_place(0)))
+
+        assert "1 dead letter was requeued in queue bulk." in run("rtq_jobs", "requeue", letter, "--to", "bulk")
+        close_brokers()
 
 
 def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
