@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.core.middleware.conftest import middleware  # noqa: F401
 from tests.testing import tasks
 
 collect_ignore = ["project"]  # tests of a project, which test_project.py runs

@@ -8,6 +8,7 @@ from django_rtq.exceptions import InvalidStep, InvalidWorkflow, PayloadError, Ti
 from django_rtq.testing import drain, eager
 from tests.app import batch_tasks as tasks
 from tests.app import journal as journals
+from tests.app.middleware import LOG
 
 
 @pytest.fixture
@@ -69,6 +70,15 @@ def test_what_calls_tell_of_their_jobs():
         "headers": {"a": 1},
     }  # fmt: skip
     assert [run.result["args"] for run in runs] == [[1], [2]]
+
+
+def test_middleware_is_called_once_for_all(middleware):
+    middleware("note_middleware")
+    for number in range(3):
+        tasks.double.delay(number)
+
+    assert [run.result for run in drain()] == [0, 2, 4]
+    assert LOG == ["run double"]
 
 
 def test_eager_calls_with_one_job_at_once(batches):

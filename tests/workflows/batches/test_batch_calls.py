@@ -9,7 +9,7 @@ from django_rtq.core.worker.outcome import Acked, Cancelled, Retried, UnknownTas
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.shared_entries import Revoked
 from django_rtq.core.worker.shared_memory import SharedState
-from tests.app import batch_tasks  # noqa: F401 - so that they are registered
+from tests.app import batch_tasks
 from tests.support.receivers import receiving
 from tests.support.waiting import wait_until
 
@@ -162,6 +162,15 @@ def test_a_process_that_is_to_rest_gives_all_of_them_back(make, journal):
     assert runner.run([together("abc")]) == 0
 
     assert sorted(session.released) == [b"a", b"b", b"c"]
+
+
+def test_a_process_without_memory_has_to_exit_and_none_has_failed(make, monkeypatch):
+    runner, session, _ = make(1)
+    monkeypatch.setattr(batch_tasks, "_tell", lambda calls: bytes(1 << 62))
+
+    with pytest.raises(MemoryError):
+        runner.run([together("abc")])
+    assert session.outcomes == {}
 
 
 def test_jobs_that_must_not_run_twice_are_settled_before_the_next_begin(runner, journal):
