@@ -219,7 +219,8 @@ class Command(SheetCommand):
         ):
             if lines := [*limit_lines(limits, limits), *filter(None, [why])]:
                 self.stdout.write(one_line(f"{whose}: {'; '.join(lines)}"))
-        self.print_sheet(options, OF_QUEUE, clients, if_none="No client has jobs.")
+        if_none = "No client matches." if options.get("search") else "No client has jobs."
+        self.print_sheet(options, OF_QUEUE, clients, if_none=if_none)
         if len(matching) > len(listed):
             number_of = f"{number(len(listed))} of {count(len(matching), 'client')}"
             self.stdout.write(f"Listed: {number_of}. Find others with --search, --sort or --limit.")

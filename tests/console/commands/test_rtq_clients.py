@@ -100,6 +100,7 @@ def test_the_list_is_sorted_searched_and_limited(broker, readers):
     assert listed("--reverse") == ["bakery", "florist", "Baker"]
     assert listed("--sort", "name") == ["Baker", "bakery", "florist"]
     assert listed("--search", "bak") == ["Baker", "bakery"]
+    assert run("rtq_clients", "list", "default", "--search", "x").out == "No client matches.\n"
     assert listed("--reverse", "--limit", "1") == ["bakery", "Listed:"]
     ran = run("rtq_clients", "list", "default", "--limit", "2")
     assert ran.out.splitlines()[-1] == "Listed: 2 of 3 clients. Find others with --search, --sort or --limit."
