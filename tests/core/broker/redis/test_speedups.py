@@ -1,5 +1,7 @@
 """What is replaced for speed does the same as the plain way."""
 
+import time
+
 import pytest
 from redis.connection import PythonRespSerializer
 from redis.exceptions import ResponseError
@@ -7,6 +9,7 @@ from redis.exceptions import ResponseError
 from django_rtq.core.broker.redis.speedups import (
     FewIdleConnections,
     IdleConnections,
+    can_read_within,
     pack,
     received_reply,
 )
@@ -75,6 +78,17 @@ def test_a_connection_that_was_idle_for_long_is_closed(redis, few, monkeypatch):
     wait_until(lambda: not [c for c in redis.client_list() if c["name"] == "rtq:test"])
 
     assert few.take(is_checked=True).is_connected
+
+
+def test_a_timed_wait_ends_on_time(broker):
+    connection = broker.connection_settings.blocking_connection(role="test", block_seconds=1)
+    connection.connect()
+    try:
+        started = time.monotonic()
+        assert not can_read_within(connection, 0.0104)
+        assert time.monotonic() - started >= 0.0104
+    finally:
+        connection.disconnect()
 
 
 def test_a_reply_that_came_with_the_last_one_is_there_already(broker):

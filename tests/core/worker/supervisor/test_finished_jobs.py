@@ -154,6 +154,17 @@ def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, 
     assert {error[:9] for error in found} == {"beginning"}
 
 
+def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis, broker, child, readers):
+    session, shared = child
+    (job,) = finish(broker, child, Buried(ValueError("x")))
+    finished = [each._replace(text=b"") for each in shared.finished()]
+    settle_finished(broker, [QUEUE], session.worker, finished)
+
+    details = readers.find(job.id)
+    assert details.state == "dead"
+    assert "The error is lost" in details.errors[-1]["error"]
+
+
 @needs("console")
 def test_finished_jobs_of_a_dead_process_are_counted_for_their_task(redis, broker, child):
     session, shared = child
