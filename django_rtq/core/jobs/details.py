@@ -32,8 +32,9 @@ class Progress:
         at, _, body = line.partition(b" ")
         try:
             call = json.loads(body)
-            return cls(done=call["done"], total=call["total"], text=call["text"], at=moment(int(at)))
-        except (ValueError, KeyError, TypeError):
+            total = None if call["total"] is None else float(call["total"])
+            return cls(done=float(call["done"]), total=total, text=call["text"], at=moment(int(at)))
+        except (ValueError, KeyError, TypeError, OverflowError):
             return None
 
     def __str__(self) -> str:

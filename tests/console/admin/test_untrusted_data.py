@@ -96,6 +96,19 @@ def test_a_record_that_makes_no_sense_still_has_a_page(record, broker, operator)
     assert operator.get(f"/admin/django_rtq/job/{job.id}/edit/").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("done", "total"), [('"a"', "1"), ("null", "null"), ("[1]", "0"), ("1", '"x"'), ("9" * 400, "1")]
+)
+def test_progress_that_makes_no_sense_is_left_out(done, total, broker, operator):
+    job = claimed_job(broker, "odd", worker="w1", body=body(1))
+    line = f'1700000000000 {{"done": {done}, "total": {total}, "text": "odd-progress"}}'
+    broker.redis.execute_one(("HSET", broker.keys.of(QUEUE).progress, job.id, line))
+
+    for html in (page_of(operator, job), text(operator.get("/admin/django_rtq/job/"))):
+        assert job.id in html
+        assert "odd-progress" not in html
+
+
 def sign_in(user, password, **options):
     """The function of a task."""
 
