@@ -186,7 +186,7 @@ class AllShards(Readers):
         return QueuePage(
             details=merge(page.details for page in pages.values()),
             page=merged_page(unfinished, begun, limit, lambda place: 0),
-            clients=merged_busiest([page.clients for page in pages.values()], MOST_CLIENTS),
+            clients=merged_busiest({number: page.clients for number, page in pages.items()}, MOST_CLIENTS),
             versions=merged_versions(page.versions for page in pages.values()),
             series=merge_series([page.series for page in pages.values()]),
             deploys=next(iter(pages.values())).deploys,

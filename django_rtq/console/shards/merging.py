@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from django_rtq.console.merging import joined, merge, merge_by
+from django_rtq.console.merging import merge, merge_by
 from django_rtq.console.reading.clients.client_list import AllClients
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.clients import most_queued
@@ -16,10 +16,10 @@ from django_rtq.limits.limit_kinds import LIMIT_KINDS, encode_rate
 from django_rtq.limits.limits import Limit, Limits
 
 
-def merged_busiest(every: Sequence[Sequence[ClientInQueue]], limit: int) -> list[ClientInQueue]:
+def merged_busiest(by_shard: Mapping[int, Sequence[ClientInQueue]], limit: int) -> list[ClientInQueue]:
     """The clients of a queue with most waiting jobs. A shard without any has run no jobs, either."""
-    states = [found[0].queue_state for found in every if found]
-    clients = [replace(client, queue_state=merge(states)) for client in merge_by("client", joined(every))]
+    states = [found[0].queue_state for found in by_shard.values() if found]
+    clients = [replace(client, queue_state=merge(states)) for client in _merged_clients(by_shard, "client")]
     return most_queued(clients, limit)
 
 

@@ -334,7 +334,7 @@ def test_tasks_and_clients_of_all_shards(operator, three):  # noqa: F811
     (table,) = operator.get(f"{RTQ}client/client/", {"client": shops[2]}).context["tables"]
     assert [cell in table.rows for cell in (">3</td>", ">2</td>")] == [True, True]
     clients = AllShards().queue_page("default", "queued").clients
-    assert [client.queued for client in clients] == [3, 2, 1]
+    assert [(client.queued, client.shards) for client in clients] == [(3, (2,)), (2, (1,)), (1, (0,))]
 
     task = operator.get(f"{RTQ}registeredtask/{NOTE.replace('_', '_5F')}/")
     assert ">6</a>" in task.context["tables"][0].rows
