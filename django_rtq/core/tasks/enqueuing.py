@@ -402,10 +402,12 @@ def _tries(
     from django_rtq.core.broker.enqueue_calls import most_with_ids  # what declares tasks imports little
 
     for pause in pauses(queue, latest):
-        places = _refused(latest)[: most_with_ids(jobs)]
-        yield pause, [jobs[place] for place in places]
-        for place, answer in zip(places, replies[-1], strict=True):
-            latest[place] = answer
+        refused, most = _refused(latest), most_with_ids(jobs)
+        for start in range(0, len(refused), most):
+            places = refused[start : start + most]
+            yield 0.0 if start else pause, [jobs[place] for place in places]
+            for place, answer in zip(places, replies[-1], strict=True):
+                latest[place] = answer
 
 
 def is_in_transaction() -> bool:

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.test import override_settings
 
 from django_rtq import QueueFull, task
+from django_rtq.core.broker import enqueue_calls
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.tasks import enqueuing
 from tests.support.jobs import QUEUE, claim, claim_all
@@ -41,8 +42,9 @@ def tries(broker, monkeypatch, rtq):
     left = iter(calls)
 
     def pause(seconds):
-        assert 0 < seconds <= enqueuing.LONGEST_PAUSE
-        next(left)()
+        assert 0 <= seconds <= enqueuing.LONGEST_PAUSE
+        if seconds:
+            next(left)()
 
     async def apause(seconds):
         await asyncio.sleep(0)
@@ -80,12 +82,25 @@ def test_only_what_was_refused_is_sent_again(broker, tries):
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_the_handles_are_right_if_more_are_sent_again_than_one_round_trip_takes(broker, tries, is_async, rtq):
-    tries += [nothing, lambda: rtq.queues[QUEUE].limit(max_waiting=1000), nothing]
+    tries += [nothing, lambda: rtq.queues[QUEUE].limit(max_waiting=1000)]
     calls = [((number,), {}) for number in range(802)]
 
     jobs = asyncio.run(once.adelay_many(calls)) if is_async else once.delay_many(calls)
 
     assert claim_all(broker, 500) == [job.id for job in jobs]
+
+
+def test_none_waits_for_more_of_a_full_client_than_one_round_trip_takes(tries, rtq, monkeypatch):
+    monkeypatch.setattr(enqueue_calls, "CALLS_IN_FLIGHT", 1)
+    queue = rtq.queues[QUEUE]
+    queue.limit(max_waiting=0)
+    rtq.clients["full"].limit(QUEUE, max_waiting=0)
+    tries += [lambda: queue.limit(max_waiting=None), lambda: rtq.clients["full"].limit(QUEUE, max_waiting=None)]
+
+    of_clients = add.using(client=lambda number: "full" if number < 500 else "free")
+    jobs = of_clients.delay_many([((number,), {}) for number in range(501)])
+
+    assert rtq.jobs.filter(queue=QUEUE).count() == len(jobs)
 
 
 @pytest.mark.parametrize("is_async", [False, True])
