@@ -109,6 +109,17 @@ def test_progress_that_makes_no_sense_is_left_out(done, total, broker, operator)
         assert "odd-progress" not in html
 
 
+@pytest.mark.parametrize(
+    "odd", [{"task": 7}, {"task": None, "client": None}, {"client": ["x"]}, {"attempt": "x"}, {"failures": ["x"]}]
+)
+def test_an_outcome_that_makes_no_sense_still_has_a_page(odd, broker, operator):
+    job = claimed_job(broker, "odd", worker="finishing", body=body(1))
+    settle(broker, "ack", job, worker="finishing", outcome=json.dumps({"state": "succeeded", "task": MAIL, **odd}))
+
+    for html in (page_of(operator, job), text(operator.get(f"{LIST}finished"))):
+        assert job.id in html
+
+
 def sign_in(user, password, **options):
     """The function of a task."""
 
