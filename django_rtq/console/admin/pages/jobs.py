@@ -32,7 +32,7 @@ from django_rtq.console.admin.pages.bulk import (
 )
 from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.searching import JobSearch
-from django_rtq.console.admin.pages.sheet_admin import MAX_PAGES
+from django_rtq.console.admin.pages.sheet_admin import wanted_in
 from django_rtq.console.formatting import STATE_LABELS
 from django_rtq.console.nouns import OneJob
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
@@ -41,7 +41,7 @@ from django_rtq.console.reading.members import membership_of
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.console.render.html import buttons, cell_html, listing
-from django_rtq.console.render.sheet import Found, Sheet, Wanted
+from django_rtq.console.render.sheet import Sheet
 from django_rtq.console.sanitize import clean_text, named_arguments
 from django_rtq.console.subjects.jobs import JOBS, RUNNING
 from django_rtq.console.subjects.memory import MEMORY
@@ -79,9 +79,7 @@ class JobAdmin(BulkPages):
 
     def running(self, request: HttpRequest) -> HttpResponse:
         """Running jobs, grouped by worker."""
-        page = query_params.get_int(request.GET, "page", 1, minimum=1, maximum=MAX_PAGES)
-        wanted = Wanted(page=page)
-        return self._listing(request, RUNNING, RUNNING.find(place_of(request).readers, wanted), wanted)
+        return self._listing(request, RUNNING)
 
     def search(self, request: HttpRequest) -> HttpResponse:
         """Jobs of all queues and states that match a query. The id of a job opens its page."""
@@ -98,23 +96,19 @@ class JobAdmin(BulkPages):
 
     def outbox(self, request: HttpRequest) -> HttpResponse:
         """What waits in the outbox, with the error of each."""
-        page = query_params.get_int(request.GET, "page", 1)
-        wanted = Wanted(search=query_params.get_text(request.GET, "search"), page=max(1, page))
         try:
-            found = OUTBOX.find(place_of(request).readers, wanted)
+            return self._listing(request, OUTBOX)
         except DatabaseError as error:
             return self._render_problem(request, _("The outbox"), str(error), status=503)
 
-        return self._listing(request, OUTBOX, found, wanted)
-
     def memory(self, request: HttpRequest) -> HttpResponse:
         """What takes the memory of Redis."""
-        wanted = Wanted()
-        return self._listing(request, MEMORY, MEMORY.find(place_of(request).readers, wanted), wanted)
+        return self._listing(request, MEMORY)
 
-    def _listing(self, request: HttpRequest, sheet: Sheet[Any], found: Found, wanted: Wanted) -> HttpResponse:
+    def _listing(self, request: HttpRequest, sheet: Sheet[Any]) -> HttpResponse:
         """A list of what is no model."""
-
+        wanted = wanted_in(request, sheet)
+        found = sheet.find(place_of(request).readers, wanted)
         page = "job_changelist" if sheet is RUNNING else f"job_{sheet.model}"
 
         def url(name: str, *args: str, **options: Any) -> str:

@@ -16,7 +16,7 @@ from django_rtq.console.admin.display.charts.history import SPANS, deploy_events
 from django_rtq.console.admin.display.incidents import Health, health_of, health_of_shards
 from django_rtq.console.admin.display.jobs import JobTable
 from django_rtq.console.admin.pages.page_admin import Route, counts_of, place_of
-from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
+from django_rtq.console.admin.pages.sheet_admin import SheetAdmin, wanted_in
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.incidents import Incident, find_incidents, seen_in
@@ -88,7 +88,7 @@ class QueueAdmin(SheetAdmin):
         health: Health,
         **more: Any,
     ) -> HttpResponse:
-        span, wanted = SPANS[chosen], self.wanted(request)
+        span, wanted = SPANS[chosen], wanted_in(request, self.sheet)
         sort = wanted.query("")["sort"]
         events = deploy_events(front.deploys)
         context = {

@@ -43,7 +43,7 @@ class SheetAdmin(PageAdmin):
 
     def list(self, request: HttpRequest) -> HttpResponse:
         """The list: filtered, sorted and paged."""
-        wanted = self.wanted(request)
+        wanted = wanted_in(request, self.sheet)
         found = self.sheet.find(place_of(request).readers, wanted)
         context = listing(self.sheet, found, wanted, self.viewer(request))
         return self.render(request, "list.html", {**context, **self.list_context(request, found.rows)})
@@ -120,19 +120,6 @@ class SheetAdmin(PageAdmin):
 
     # -- helpers
 
-    def wanted(self, request: HttpRequest) -> Wanted:
-        """Which rows the address names. Invalid values are ignored."""
-        data, sheet = request.GET, self.sheet
-        sort = data.get("sort", "")
-        is_known = sort.removeprefix("-") in [column.name for column in sheet.columns if column.is_sortable]
-        return Wanted(
-            search=query_params.get_text(data, "search") if sheet.searches else "",
-            state=query_params.get_choice(data, "state", sheet.filters, ""),
-            sort=sort.removeprefix("-") if is_known else sheet.order,
-            is_reversed=is_known and sort.startswith("-"),
-            page=query_params.get_int(data, "page", 1, minimum=1, maximum=MAX_PAGES),
-        )
-
     def url_of(self, verb: Verb, target: Target) -> str:
         """The address of an action."""
         return self.url(f"{self.sheet.model}_{verb.name}", target.name)
@@ -140,3 +127,16 @@ class SheetAdmin(PageAdmin):
 
 def _is_confirmed(request: HttpRequest, verb: Verb, target: Target) -> bool:
     return request.method == "POST" and is_typed(request, target.name if verb.is_typed else "")
+
+
+def wanted_in(request: HttpRequest, sheet: Sheet[Any]) -> Wanted:
+    """Which rows of a sheet the address names. Invalid values are ignored."""
+    data, sort = request.GET, request.GET.get("sort", "")
+    is_known = sort.removeprefix("-") in [column.name for column in sheet.columns if column.is_sortable]
+    return Wanted(
+        search=query_params.get_text(data, "search") if sheet.searches else "",
+        state=query_params.get_choice(data, "state", sheet.filters, ""),
+        sort=sort.removeprefix("-") if is_known else sheet.order,
+        is_reversed=is_known and sort.startswith("-"),
+        page=query_params.get_int(data, "page", 1, minimum=1, maximum=MAX_PAGES),
+    )
