@@ -36,7 +36,7 @@ def measure(env: Environment, readings: Readings) -> None:
         "dead": lambda: readers.job_list.page(DEAD_QUEUE, "dead"),
         "clients": lambda: readers.clients.busiest(QUEUE),
         "tasks": lambda: readers.tasks.all(24),
-        "groups": lambda: readers.dead_letters.groups(DEAD_QUEUE),
+        "groups": readers.dead_letters.all_groups,
         "filter": lambda: readers.job_list.page(DEAD_QUEUE, "dead", filter=JobFilter(error_class="NoSuchError")),
     }
     for name, query in queries.items():

@@ -32,10 +32,10 @@ def _ways(kind: type) -> dict[str, Way]:
 
 
 def merge_by(name: str, values: Iterable[Value]) -> list[Value]:
-    """Those with the same attribute as one, sorted by it."""
-    groups: dict[Any, list[Value]] = {}
+    """Those with the same attribute, or the same of several names, as one, sorted by it."""
+    groups, key = dict[Any, list[Value]](), attrgetter(*name.split())
     for value in values:
-        groups.setdefault(attrgetter(name)(value), []).append(value)
+        groups.setdefault(key(value), []).append(value)
     return [merge(same) for _, same in sorted(groups.items())]
 
 

@@ -9,7 +9,13 @@ from typing import Any
 
 from django_rtq.console.merging import ONE, SUM, UNION, by, merge, rows_by, sum_of_counts
 from django_rtq.console.reading.details import QueueDetails
-from django_rtq.console.reading.jobs.dead_letters import GROUPED_AT_ONCE, DeadGroup, DeadLetters, read_groups
+from django_rtq.console.reading.jobs.dead_letters import (
+    GROUPED_AT_ONCE,
+    DeadGroup,
+    DeadLetters,
+    merged_groups,
+    read_groups,
+)
 from django_rtq.console.reading.metrics.reader import (
     HOUR_MS,
     MAX_HOURS,
@@ -92,7 +98,7 @@ class TaskDetails:
     queues: list[TaskInQueue] = field(metadata=rows_by("queue.name"))  # every queue
     deploys: list[Deploy]  # the newest first; none without RTQ["VERSION"]
     versions: list[VersionRuns] = field(metadata=by(merged_versions))  # the same
-    groups: list[tuple[str, DeadGroup]]  # the queue and its dead letters of one error, the latest first
+    groups: list[DeadGroup] = field(metadata=by(merged_groups))
 
     @property
     def is_known(self) -> bool:
@@ -134,11 +140,11 @@ class TaskReader:
         shown = range(present - hours, present + 1)
         of_names = [of_places[at : at + len(names)] for at in range(0, len(of_places), len(names))]
         in_queues: list[TaskInQueue] = []
-        groups: list[tuple[str, DeadGroup]] = []
+        groups: list[list[DeadGroup]] = []
         for queue, *of_queue in zip(queues, of_queues[::2], of_queues[1::2], of_names, strict=True):
             in_queue, groups_of_queue = _read_jobs(names, most, queue, *of_queue)
             in_queues.append(in_queue)
-            groups += [(queue, group) for group in groups_of_queue]
+            groups.append(groups_of_queue)
         return TaskDetails(
             name=name,
             hours=[
@@ -149,7 +155,7 @@ class TaskReader:
             queues=in_queues,
             deploys=read_deploys(deploys),
             versions=merged_versions(VersionRuns.read_all(history[2]) for history in histories),
-            groups=sorted(groups, key=lambda pair: pair[1].last_at, reverse=True),
+            groups=merged_groups(groups),
         )
 
     def _past(self, key: tuple[str, int], places: Sequence[tuple[str, str]], marks: Sequence[bytes]) -> ByHours:
@@ -207,7 +213,7 @@ def _read_jobs(
 ) -> tuple[TaskInQueue, list[DeadGroup]]:
     queued, queued_read, scheduled, retrying, due_read = zip(*(counts for _, counts, _ in of_names), strict=True)
     details = read_queue_details(queue, overview)
-    groups = [group for *_counts, dead in of_names for group in read_groups(queue, [dead]).groups]
+    groups = [group for *_counts, dead in of_names for group in read_groups(queue, dead)]
     held = [head for _worker, _lease, _count, *jobs in running[1:] for _id, _claim, head, *_rest in jobs]
     is_cut = {
         "queued": max(queued_read) == most < details.queued,

@@ -276,21 +276,14 @@ class _Search(JobWalk):
 class _DeadLetters(_Merged, DeadLetters):
     all_groups = _each("dead_letters.all_groups", by_shard=merged_dead)
 
-    def with_messages(self, groups: Sequence[tuple[str, DeadGroup]]) -> list[tuple[str, DeadGroup]]:
+    def with_messages(self, groups: Sequence[DeadGroup]) -> list[DeadGroup]:
         """Each group is read where its newest dead letter is."""
-        at: dict[int, list[int]] = {}
-        for position, (_, group) in enumerate(groups):
-            at.setdefault(group.shards[0], []).append(position)
-        if not at:
-            return []
-        by_shard = self._shards.ask(
-            lambda readers, n: readers.dead_letters.with_messages([groups[position] for position in at[n]]), at
-        )
-        complete = list(groups)
-        for number, of_shard in by_shard.items():
-            for position, pair in zip(at[number], of_shard, strict=True):
-                complete[position] = pair
-        return complete
+        at: dict[int, list[DeadGroup]] = {}
+        for group in groups:
+            at.setdefault(group.shards[0], []).append(group)
+        by_shard = self._shards.ask(lambda readers, n: readers.dead_letters.with_messages(at[n]), at) if at else {}
+        read = {(group.shards, group.newest_id): group for of_shard in by_shard.values() for group in of_shard}
+        return [read.get((group.shards, group.newest_id), group) for group in groups]
 
 
 class _Limits(_Merged, LimitReader):

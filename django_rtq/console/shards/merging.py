@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from django_rtq.console.merging import merge, merge_by
@@ -23,30 +23,13 @@ def merged_busiest(by_shard: Mapping[int, Sequence[ClientInQueue]], limit: int) 
     return most_queued(clients, limit)
 
 
-def merged_dead(by_shard: Mapping[int, Mapping[str, DeadGroups]]) -> dict[str, DeadGroups]:
-    """The groups of each queue."""
-    groups = merged_groups(
-        (number, queue, group)
-        for number, of_queues in by_shard.items()
-        for queue, part in of_queues.items()
-        for group in part.groups
-    )
-    found: dict[str, DeadGroups] = {}
-    for queue in sorted(set().union(*by_shard.values())):
-        of_queue = [group for name, group in groups if name == queue]
-        of_all = merge(of_queues[queue] for of_queues in by_shard.values() if queue in of_queues)
-        found[queue] = replace(of_all, groups=of_queue)
-    return found
+def merged_dead(by_shard: Mapping[int, DeadGroups]) -> DeadGroups:
+    """The groups of all shards."""
+    return merge(replace(found, groups=_located(number, found.groups)) for number, found in by_shard.items())
 
 
-def merged_groups(groups: Iterable[tuple[int, str, DeadGroup]]) -> list[tuple[str, DeadGroup]]:
-    """Groups of dead letters of shards and queues: those of one queue, task and error are one."""
-    found: dict[tuple[str, str, str], list[DeadGroup]] = {}
-    for number, queue, group in groups:
-        same = found.setdefault((queue, group.task, group.error_class), [])
-        same.append(replace(group, shards=(number,)))
-    newest_first = (sorted(same, key=lambda group: group.last_at, reverse=True) for same in found.values())
-    return [(queue, merge(same)) for (queue, *_), same in zip(found, newest_first, strict=True)]
+def _located(number: int, groups: Sequence[DeadGroup]) -> list[DeadGroup]:
+    return [replace(group, shards=(number,)) for group in groups]
 
 
 def merged_counts(by_shard: Mapping[int, AllClients]) -> AllClients:
@@ -101,5 +84,4 @@ def _whole(parts: Sequence[Limit]) -> Limit:
 
 def merged_task(by_shard: Mapping[int, TaskDetails]) -> TaskDetails:
     """A task."""
-    groups = merged_groups((number, queue, group) for number, task in by_shard.items() for queue, group in task.groups)
-    return replace(merge(by_shard.values()), groups=sorted(groups, key=lambda pair: pair[1].last_at, reverse=True))
+    return merge(replace(task, groups=_located(number, task.groups)) for number, task in by_shard.items())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from operator import attrgetter
-from typing import NamedTuple
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -12,7 +10,6 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.formatting import format_number
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadGroups
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.render.column import MOMENT, NUMBER, TASK, Column, PageUrl
@@ -21,49 +18,27 @@ from django_rtq.console.render.sheet import Empty, Found, Sheet, Wanted
 GROUPED_PER_QUEUE = 1000  # newest dead letters of each queue: two round trips that do not block Redis for long
 
 
-class Group(NamedTuple):
-    """Those of a queue with one task and one error."""
-
-    queue: str
-    of: DeadGroup
-
-    @property
-    def is_known(self) -> bool:
-        """Whether both have names: or else a filter would match other groups as well."""
-        return bool(self.of.task and self.of.error_class)
-
-    @property
-    def wanted(self) -> JobFilter:
-        """What finds them in their queue."""
-        return JobFilter(task=self.of.task, error_class=self.of.error_class)
-
-    @property
-    def query(self) -> str:
-        """What finds them."""
-        return str(Selection(queues=[self.queue], states=["dead"], filter=self.wanted))
-
-
-def _list_url(group: Group, url: PageUrl) -> str:
+def _list_url(group: DeadGroup, url: PageUrl) -> str:
     return url("queue_change", group.queue, query={"state": "dead", "q": str(Selection(filter=group.wanted))})
 
 
-class DeadLetterGroups(Sheet[Group]):
+class DeadLetterGroups(Sheet[DeadGroup]):
     """Groups of dead letters."""
 
     model, title, key = "deadletter", _("Dead letters"), "query"
     per_page = 100
     columns = (
-        Column("error", _("Error"), lambda group: group.of.error_class or gettext("(unknown)"), TASK,
-               link=_list_url, hint=lambda group: group.of.error_class),
-        Column("message", "", attrgetter("of.message"), css=lambda group: "rtq-soft rtq-message", under="error"),
-        Column("task", _("Task"), lambda group: group.of.task or gettext("(unreadable)"), TASK,
-               link=lambda group, url: url("registeredtask_change", group.of.task) if group.of.task else "",
-               hint=lambda group: group.of.task, css=lambda group: "rtq-name"),
+        Column("error", _("Error"), lambda group: group.error_class or gettext("(unknown)"), TASK,
+               link=_list_url, hint=lambda group: group.error_class),
+        Column("message", "", css=lambda group: "rtq-soft rtq-message", under="error"),
+        Column("task", _("Task"), lambda group: group.task or gettext("(unreadable)"), TASK,
+               link=lambda group, url: url("registeredtask_change", group.task) if group.task else "",
+               hint=lambda group: group.task, css=lambda group: "rtq-name"),
         Column("queue", _("Queue"), link=lambda group, url: url("queue_change", group.queue)),
-        Column("shards", _("Shard"), lambda group: ", ".join(map(str, sorted(group.of.shards))), is_of_shards=True),
-        Column("jobs", _("Jobs"), attrgetter("of.count"), NUMBER),
-        Column("first_at", _("First"), attrgetter("of.first_at"), MOMENT, css=lambda group: "rtq-when"),
-        Column("last_at", _("Last"), attrgetter("of.last_at"), MOMENT, css=lambda group: "rtq-when"),
+        Column("shards", _("Shard"), lambda group: ", ".join(map(str, sorted(group.shards))), is_of_shards=True),
+        Column("jobs", _("Jobs"), attrgetter("count"), NUMBER),
+        Column("first_at", _("First"), kind=MOMENT, css=lambda group: "rtq-when"),
+        Column("last_at", _("Last"), kind=MOMENT, css=lambda group: "rtq-when"),
     )  # fmt: skip
     actions = (ACTIONS["requeue_group"], ACTIONS["discard_group"])
 
@@ -72,18 +47,15 @@ class DeadLetterGroups(Sheet[Group]):
     def find(self, readers: Readers, wanted: Wanted) -> Found:
         """The latest group first. Messages are read of those of the page."""
         found = readers.dead_letters.all_groups(GROUPED_PER_QUEUE)
-        groups = [Group(queue, group) for queue, of_queue in found.items() for group in of_queue.groups]
-        groups.sort(key=attrgetter("of.last_at"), reverse=True)
-        rows = readers.dead_letters.with_messages(groups[self.places(wanted)])
-        return Found([Group(*row) for row in rows], len(groups), len(groups), _note(found.values()))
+        rows = readers.dead_letters.with_messages(found.groups[self.places(wanted)])
+        return Found(rows, len(found.groups), len(found.groups), _note(found))
 
 
-def _note(found: Collection[DeadGroups]) -> str:
-    searched, total = (sum(getattr(groups, name) for groups in found) for name in ("searched", "total"))
-    if searched >= total:
+def _note(found: DeadGroups) -> str:
+    if found.searched >= found.total:
         return ""
     text = gettext("These groups include the newest %(searched)s of %(total)s dead letters.")
-    return text % {"searched": format_number(searched), "total": format_number(total)}
+    return text % {"searched": format_number(found.searched), "total": format_number(found.total)}
 
 
 GROUPS = DeadLetterGroups()

@@ -29,7 +29,7 @@ def test_of_very_many_only_the_newest_are_grouped_and_it_says_so(redis, broker, 
         broker.keys.of(QUEUE).dead, {job_id: 1 for job_id, record in live_jobs(redis).items() if "old" in record}
     )
 
-    found = readers.dead_letters.groups(QUEUE, depth=2)
+    found = readers.dead_letters.all_groups(depth=2)
 
     assert sorted(group.task for group in found.groups) == ["new", "newer"]
     assert (found.searched, found.total) == (2, 3)
@@ -40,7 +40,7 @@ def test_what_cannot_be_read_is_a_group_too(redis, broker, readers):
     redis.hset(broker.keys.of(QUEUE).jobs, job.id, "nonsense")
     redis.hset(broker.keys.of(QUEUE).errors, job.id, "nonsense")
 
-    (group,) = readers.dead_letters.groups(QUEUE).groups
+    (group,) = readers.dead_letters.with_messages(readers.dead_letters.all_groups().groups)
 
     assert (group.task, group.error_class, group.count, group.message) == ("", "", 1, "")
 
@@ -52,7 +52,7 @@ def test_the_newest_of_several_failures_counts(redis, broker, readers):
     line = serializer.dumps({"error_class": "b.Second", "error": "x" * 5000})
     settle(broker, "bury", job, worker="w2", error=line)
 
-    (group,) = readers.dead_letters.groups(QUEUE).groups
+    (group,) = readers.dead_letters.with_messages(readers.dead_letters.all_groups().groups)
 
     assert group.error_class == "b.Second"
     assert group.message.startswith("xxxx")

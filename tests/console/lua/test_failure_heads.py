@@ -1,54 +1,29 @@
 """What failed last: in a queue, and in groups of dead letters, of those groups that are shown."""
 
-from django_rtq.console.reading.jobs import dead_letters
 from tests.console.lua.test_dead_letters import bury
 from tests.support.jobs import QUEUE, dead_job, queued_job, retrying_job
 from tests.support.snapshots import snapshot
-
-
-def all_groups(readers):
-    """Every group, without messages."""
-    return [(queue, group) for queue, of in readers.dead_letters.all_groups().items() for group in of.groups]
 
 
 def test_a_message_is_that_of_the_newest_failure(redis, broker, readers):
     bury(broker, "ship", message="first")
     redis.zadd(broker.keys.of(QUEUE).dead, {bury(broker, "ship", message="last").id: 10**14})
 
-    (pair,) = all_groups(readers)
-    assert (pair[1].message, pair[1].count) == ("", 2)
+    (group,) = readers.dead_letters.all_groups().groups
+    assert (group.message, group.count) == ("", 2)
 
-    ((queue, group),) = readers.dead_letters.with_messages([pair])
-    assert (queue, group.message, group.count, group.task) == (QUEUE, "last", 2, "ship")
-
-
-def test_messages_of_many_groups_are_read_some_at_a_time(redis, broker, readers, monkeypatch):
-    monkeypatch.setattr(dead_letters, "HEADS_AT_ONCE", 2)
-    for number in range(5):
-        bury(broker, f"ship_{number}", message=f"no {number}")
-
-    found = readers.dead_letters.with_messages(all_groups(readers))
-
-    assert sorted((group.task, group.message) for _, group in found) == [(f"ship_{n}", f"no {n}") for n in range(5)]
+    (group,) = readers.dead_letters.with_messages([group])
+    assert (group.queue, group.message, group.count, group.task) == (QUEUE, "last", 2, "ship")
 
 
 def test_a_dead_letter_that_has_left_has_no_message(redis, broker, readers):
     job = bury(broker, "ship")
-    groups = all_groups(readers)
+    groups = readers.dead_letters.all_groups().groups
     readers.actions.done("discard", QUEUE, [job.id])
 
-    ((_, group),) = readers.dead_letters.with_messages(groups)
+    (group,) = readers.dead_letters.with_messages(groups)
 
     assert group.message == ""
-
-
-def test_messages_are_read_once(redis, broker, readers, monkeypatch):
-    bury(broker, "ship", message="no")
-    groups = all_groups(readers)
-    first = readers.dead_letters.with_messages(groups)
-    monkeypatch.setattr(readers.dead_letters, "_redis", None)
-
-    assert readers.dead_letters.with_messages(groups) == first
 
 
 def test_where_nothing_failed_there_is_nothing(broker, readers):

@@ -104,7 +104,7 @@ def test_looking_takes_few_round_trips(readers, trips):
         (lambda: readers.queues.get(QUEUE), 1),
         (lambda: readers.clients.busiest(QUEUE), 1),
         (readers.tasks.all, 2),
-        (lambda: readers.dead_letters.groups(QUEUE), 3),
+        (readers.dead_letters.all_groups, 3),
         (lambda: sweeps.count(readers, "requeue", states=["dead"]), 2),
     ):
         trips.clear()

@@ -23,7 +23,6 @@ from django_rtq.console.render.json import as_dict
 from django_rtq.console.render.sheet import Sheet
 from django_rtq.console.render.terminal import columns
 from django_rtq.console.schedule_status import ScheduleStatus
-from django_rtq.console.subjects.dead_letters import Group
 from django_rtq.console.subjects.queues import Queue
 from django_rtq.console.subjects.schedules import Planned
 from django_rtq.console.subjects.tasks import TaskRow
@@ -96,12 +95,9 @@ _CLIENT = ClientInQueue(
     queue_state=QueueState(limits={}, default={}, running=1, holds=NO_HOLDS, runs=2.0, busy_seconds=2.0),
 )  # fmt: skip
 ROWS["Clients"], ROWS["InQueues"], ROWS["OfQueue"] = Client(_CLIENT, [_CLIENT]), _CLIENT, _CLIENT
-ROWS["DeadLetterGroups"] = Group(
-    "mail",
-    DeadGroup(
-        task="shop.tasks.charge", error_class="builtins.OSError", count=3, first_at=NOW, last_at=NOW, newest_id="job-1",
-        message="No route", shards=(2,),
-    ),
+ROWS["DeadLetterGroups"] = DeadGroup(
+    queue="mail", task="shop.tasks.charge", error_class="builtins.OSError", count=3, first_at=NOW, last_at=NOW,
+    newest_id="job-1", message="No route", shards=(2,),
 )  # fmt: skip
 ROWS["QueuesOfTask"] = InQueue(
     task="shop.tasks.charge", name="mail", pauses=[("mail", _PAUSE)],

@@ -299,7 +299,7 @@ SCRIPT_CALLS = {
     "time_series": _by_hand(_queued, "overview.time_series"),
     **dict.fromkeys(
         ("dead_groups", "failure_heads"),
-        ScriptCall(_dead, lambda broker, jobs: Readers(broker).dead_letters.groups(QUEUE)),
+        ScriptCall(_dead, lambda broker, jobs: Readers(broker).dead_letters.all_groups()),
     ),
     "count_lanes": ScriptCall(_queued, lambda broker, jobs: Readers(broker).clients.count()),
     "busiest_client": ScriptCall(_queued, lambda broker, jobs: Readers(broker).overview.read()),

@@ -26,7 +26,7 @@ from django_rtq.console.reading.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
 from django_rtq.console.render.html import Table, beside_name, figures, tables
 from django_rtq.console.sanitize import clean_text
-from django_rtq.console.subjects.dead_letters import GROUPS, Group
+from django_rtq.console.subjects.dead_letters import GROUPS
 from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.console.subjects.tasks import TASKS, TaskRow, pauses_by_task
 from django_rtq.console.subjects.versions import VERSIONS
@@ -80,9 +80,7 @@ class TaskAdmin(SheetAdmin):
             "tables": tables(QUEUES_OF_TASK, shown[:most], replace(here, fields=lambda queue: {"queue": queue})),
             "other_queues": len(shown[most:]),
             "is_cut": any(queue.cut for queue in details.queues),
-            "group_tables": tables(
-                GROUPS, [Group(*each) for each in details.groups[:MAX_GROUPS]], viewer, titles={"task": None}
-            ),
+            "group_tables": tables(GROUPS, details.groups[:MAX_GROUPS], viewer, titles={"task": None}),
             "older_groups": max(0, len(details.groups) - MAX_GROUPS),
             "charts": charts(details),
             "version_tables": tables(VERSIONS, details.versions, viewer),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from django_rtq.console.reading.metrics.reader import MAX_HOURS, TaskCounts, add_counters
 from django_rtq.core.broker.broker import Broker
@@ -21,6 +21,7 @@ from django_rtq.core.broker.scripts import SCRIPTS
 
 AT_ONCE = 10_000  # counters that one round trip reads; Redis serves others in between
 
+T = TypeVar("T")
 Hour = tuple[str, int]  # a queue, and an hour since 1970
 
 
@@ -62,7 +63,7 @@ class TaskHours:
             missing = {hour: size for hour, size in present.items() if hour not in read}
             for flat in (*read.values(), *(flat for _, flat in self._read(missing))):
                 add_counters(sums, flat)
-            self._latest = next(_packets(present), [])
+            self._latest = next(packets(present, AT_ONCE), [])
             return sums, of_others
 
     # -- inside, under the lock
@@ -77,7 +78,7 @@ class TaskHours:
             kept.sizes[hour] = sizes[hour]
 
     def _read(self, sizes: Mapping[Hour, int]) -> Iterator[tuple[Hour, Any]]:
-        for packet in _packets(sizes):
+        for packet in packets(sizes, AT_ONCE):
             yield from zip(packet, self._redis.execute([*map(self._read_hour, packet)], resend=True), strict=True)
 
     def _read_hour(self, hour: Hour) -> Command:
@@ -95,15 +96,15 @@ def _sizes(queues: Iterable[str], replies: Sequence[Any]) -> tuple[dict[Hour, in
     return present, past
 
 
-def _packets(sizes: Mapping[Hour, int]) -> Iterator[list[Hour]]:
-    """The hours, those of a round trip together."""
-    packet: list[Hour] = []
+def packets(weights: Mapping[T, int], most: int) -> Iterator[list[T]]:
+    """What is read, that of a round trip together: it weighs no more than `most`, or is alone."""
+    packet: list[T] = []
     weight = 0
-    for hour, size in sizes.items():
-        if packet and weight + size > AT_ONCE:
+    for each, its_weight in weights.items():
+        if packet and weight + its_weight > most:
             yield packet
             packet, weight = [], 0
-        packet.append(hour)
-        weight += size
+        packet.append(each)
+        weight += its_weight
     if packet:
         yield packet
