@@ -106,7 +106,7 @@ def _fill(env: Environment, jobs: int) -> None:
         for queue in broker.redis.execute_one(("SMEMBERS", broker.keys.queues)):
             for each in range(minute - DAY, minute + 1):
                 counters["succeeded"] = each * 7919 % 5000  # not constant: flat lines are smaller on a page
-                pipe.hset(broker.keys.of(queue.decode()).stats_of(each), mapping=counters)
+                pipe.hset(broker.keys.of(queue.decode()).stats + b"%d" % each, mapping=counters)
             for hour in range(minute // 60 - 24, minute // 60 + 1):
                 pipe.hset(broker.keys.of(queue.decode()).tasks + str(hour).encode(), mapping=tasks)
             pipe.execute()

@@ -110,7 +110,7 @@ def write_counters() -> None:
             run_ms, wait_ms = done * rng.randint(380, 460), done * rng.randint(600, 800) * (3 if 8 < ago < 22 else 1)
             counts = {"succeeded": done, "failed": failed, "run_ms": run_ms, "wait_ms": wait_ms}
             fields = [text for name, number in counts.items() for text in (name, str(number))]
-            broker.redis.execute_one(("HSET", keys.stats_of(this_minute - ago), *fields))
+            broker.redis.execute_one(("HSET", keys.stats + b"%d" % (this_minute - ago), *fields))
 
 
 # Replaces the local path in tracebacks.

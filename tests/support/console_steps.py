@@ -34,8 +34,8 @@ def count_in_the_past(broker):
     broker.redis.execute(
         [
             ("HSET", keys.totals, "minute", minute - 2, "hour", minute // 60 - 1, "enqueued", 5),
-            ("HSET", keys.stats_of(minute - 1), "enqueued", 2),
-            ("EXPIRE", keys.stats_of(minute - 1), 1000),
+            ("HSET", keys.stats + b"%d" % (minute - 1), "enqueued", 2),
+            ("EXPIRE", keys.stats + b"%d" % (minute - 1), 1000),
         ]
     )
     return []
@@ -46,7 +46,7 @@ def count_hours_ago(broker):
     keys, minute = broker.keys.of(QUEUE), int(broker.redis.execute_one(("TIME",))[0]) // 60
     broker.redis.execute([("HSET", keys.clock, "rolled_up", minute // 60 - 3)])
     for back in (60, 120):
-        broker.redis.execute([("HSET", keys.stats_of(minute - back), "enqueued", 2)])
+        broker.redis.execute([("HSET", keys.stats + b"%d" % (minute - back), "enqueued", 2)])
     return []
 
 

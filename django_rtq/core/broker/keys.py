@@ -208,14 +208,6 @@ class QueueKeys:
         """The lines that one job logged."""
         return self.log + job_id.encode()
 
-    def stats_of(self, minute: int) -> bytes:
-        """The counters of one minute since 1970."""
-        return self.stats + str(minute).encode()
-
-    def hours_of(self, hour: int) -> bytes:
-        """The counters of one hour since 1970."""
-        return self.hours + str(hour).encode()
-
 
 #: By the names that scripts use. A script of one worker also has `running`, the processing list of that worker.
 QUEUE_KEYS = {name: key for name, key in vars(QueueKeys).items() if isinstance(key, Key)}

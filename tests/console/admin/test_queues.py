@@ -108,7 +108,7 @@ def test_lines_end_with_the_last_whole_minute(broker, jobs, readers):
     keys, front = broker.keys.of(QUEUE), readers.overview.read(60)
     began = int(front.queues[0].series.begins_at.timestamp()) // 60
     for ago, number in ((0, 7), (1, 5)):
-        broker.redis.execute_one(("HSET", keys.stats_of(began + 59 - ago), "succeeded", number))
+        broker.redis.execute_one(("HSET", keys.stats + b"%d" % (began + 59 - ago), "succeeded", number))
     throughput, _ = history_charts([row.series for row in readers.overview.read(60).queues], SPANS["1h"])
     assert throughput["svg"].count("<rect") == 59
     assert re.findall(r"succeeded (\d+)", throughput["svg"])[-1] in ("5", "7")  # 7 when a minute has ended since

@@ -20,7 +20,7 @@ def count_two_weeks(broker):
     broker.register_queues([QUEUE])
     for back in range(1, 14 * 24):
         counters = ("succeeded", 1200 if back == 30 else 120, "failed", 6, "run_ms", 12_000, "wait_ms", 24_000)
-        broker.redis.execute_one(("HSET", keys.hours_of(hour - back), *counters))
+        broker.redis.execute_one(("HSET", keys.hours + b"%d" % (hour - back), *counters))
     broker.redis.execute_one(("HSET", keys.clock, "rolled_up", hour))
 
 
@@ -33,7 +33,7 @@ def fail_since_a_deploy(broker):
     deploys = [(seconds - 86_400, "2026.10.9"), (seconds - 600, "2026.11.3")]
     broker.redis.execute(
         [
-            *(("HSET", keys.stats_of(minute - back), "failed", 12) for back in range(8)),
+            *(("HSET", keys.stats + b"%d" % (minute - back), "failed", 12) for back in range(8)),
             *(("LPUSH", keys.deploys, f"{at * 1000} {version}") for at, version in deploys),
             *(("HSET", keys.tasks + b"%d" % (hour - n), f"done {NOTE}", 100, f"r12 {NOTE}", 100) for n in range(1, 48)),
         ]

@@ -14,7 +14,7 @@ def minute(redis):
 
 
 def set_counters(redis, broker, minute, **counters):
-    redis.hset(broker.keys.of(QUEUE).stats_of(minute), mapping=counters)
+    redis.hset(broker.keys.of(QUEUE).stats + b"%d" % minute, mapping=counters)
 
 
 def test_each_minute_has_its_number_and_the_present_one_is_the_last(redis, broker, readers, minute):
@@ -69,11 +69,11 @@ def test_30_days_are_the_most(redis, readers):
 
 
 @pytest.mark.parametrize(("minutes", "step"), [(1440, 20), (2880, 1), (2880, 7), (7 * 1440, 120), (30 * 1440, 720)])
-def test_a_long_history_is_read_in_short_calls_with_the_same_answer(redis, broker, readers, minute, minutes, step):
+def test_a_long_history_is_read_in_short_calls_with_the_same_answer(redis, keys, readers, minute, minutes, step):
     kept = range(0, 2880, 3)
     pipe = redis.pipeline(transaction=False)
     for back in kept:
-        pipe.hset(broker.keys.of(QUEUE).stats_of(minute - back), mapping={"succeeded": back + 1, "failed": back % 2})
+        pipe.hset(keys.stats + b"%d" % (minute - back), mapping={"succeeded": back + 1, "failed": back % 2})
     pipe.execute()
     reader = readers.overview.series
     calls = reader._calls(QUEUE, minutes, step, minute * 60_000)
@@ -95,9 +95,9 @@ def test_hours_that_are_rolled_up_are_read_in_short_calls_too(redis, broker, rea
     redis.hset(keys.clock, "rolled_up", present - hours + 1)
     pipe = redis.pipeline(transaction=False)
     for back in range(720):  # of hours that are not rolled up, nobody looks at it
-        pipe.hset(keys.hours_of(present - back), "succeeded", 1000)
+        pipe.hset(keys.hours + b"%d" % (present - back), "succeeded", 1000)
     for back in range(2880):
-        pipe.hset(keys.stats_of(minute - back), "succeeded", 1)
+        pipe.hset(keys.stats + b"%d" % (minute - back), "succeeded", 1)
     pipe.execute()
 
     series = readers.overview.time_series(QUEUE, 10 * 1440, step=60)

@@ -46,7 +46,7 @@ def test_from_then_on_all_is_counted(broker):
 def test_past_minutes_and_hours_are_added_once(redis, broker, keys, now):
     redis.hset(keys.totals, mapping={"minute": now - 3, "hour": now // 60 - 1, "enqueued": 100})
     for back, number in ((4, 5000), (3, 1), (1, 20)):  # the first is in the total
-        redis.hset(keys.stats_of(now - back), "enqueued", number)
+        redis.hset(keys.stats + b"%d" % (now - back), "enqueued", number)
     redis.hset(keys.tasks + str(now // 60 - 1).encode(), "done ship", 7)
     redis.hset(keys.tasks + str(now // 60 - 2).encode(), "done ship", 5000)
 
@@ -63,7 +63,7 @@ def test_past_minutes_and_hours_are_added_once(redis, broker, keys, now):
 def test_after_a_long_time_they_are_added_in_steps_and_no_sum_goes_back(redis, broker, keys, now):
     redis.hset(keys.totals, mapping={"minute": now - 2000, "hour": now // 60 - 33})
     for back in range(2001):
-        redis.hset(keys.stats_of(now - back), "enqueued", 1)
+        redis.hset(keys.stats + b"%d" % (now - back), "enqueued", 1)
     for back in range(34):
         redis.hset(keys.tasks + str(now // 60 - back).encode(), "done ship", 1)
 
@@ -89,7 +89,7 @@ def test_minutes_that_have_expired_are_passed_over(redis, broker, keys, now):
 def test_after_the_clock_was_put_back_they_go_on_from_the_present(redis, broker, keys, now):
     redis.hset(keys.totals, mapping={"minute": now + 600, "hour": now // 60 + 10, "enqueued": 9})
     for minute in (now, now + 1):  # one of them is the present one
-        redis.hset(keys.stats_of(minute), "enqueued", 1)
+        redis.hset(keys.stats + b"%d" % minute, "enqueued", 1)
 
     assert added_up(broker) == {"enqueued": 10}
     assert int(redis.hget(keys.totals, "minute")) <= now + 1

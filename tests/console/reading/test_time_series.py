@@ -85,6 +85,6 @@ def test_what_another_redis_did_is_not_shown(redis, broker, readers, minute):
     set_counters(redis, broker, minute - 9, succeeded=3)
     set_counters(redis, broker, minute, succeeded=3)
     assert series(readers).total("succeeded") == 6
-    redis.delete(*(broker.keys.of(QUEUE).stats_of(minute - ago) for ago in range(-1, 10)))
+    redis.delete(*(broker.keys.of(QUEUE).stats + b"%d" % (minute - ago) for ago in range(-1, 10)))
 
     assert series(readers).total("succeeded") == 0

@@ -78,7 +78,7 @@ def test_counters_go_on_when_the_minute_and_the_hour_are_over(redis, broker, scr
     tell(broker, "done ship", 3, "retried ship", 1, "crashed ship", 2)
     scrape()
     # As if what was counted had been counted a minute and an hour ago.
-    redis.rename(redis.keys("*stats:*")[0], keys.stats_of(minute - 1))
+    redis.rename(redis.keys("*stats:*")[0], keys.stats + b"%d" % (minute - 1))
     redis.rename(redis.keys("*tasks:*")[0], keys.tasks + str(minute // 60 - 1).encode())
     redis.hset(keys.totals, mapping={"minute": minute - 1, "hour": minute // 60 - 1})
     queued_job(broker)

@@ -30,8 +30,8 @@ def counters_are_rolled_up(parallel: ParallelRun) -> None:
     for minute in (60 * (present - back) + place for back in (0, 1, 2, 20, 46, 47, 48) for place in (0, 59)):
         counters = {"succeeded": minute % 1000 + 1, "failed": 2}
         model.stats[minute].update(counters)
-        parallel.redis.hset(keys.stats_of(minute), mapping=counters)
-        parallel.redis.expire(keys.stats_of(minute), 172_800)
+        parallel.redis.hset(keys.stats + b"%d" % minute, mapping=counters)
+        parallel.redis.expire(keys.stats + b"%d" % minute, 172_800)
     for most in (1, 40, 2, 4, 4):
         call = SCRIPTS["roll_up"].call(keys, (most,))
         parallel.same(parallel.broker.redis.execute_one(call), model.roll_up(most))
@@ -128,15 +128,3 @@ def ids_are_known_until_the_end_of_the_next_period(parallel: ParallelRun) -> Non
         parallel.find("mail", jobs[1].id)
         parallel.run_now("mail", jobs[0].id)
         parallel.run_now("mail", jobs[1].id)
-
-
-OUTCOME_SCENARIOS = (
-    outcomes_are_kept_for_their_time,
-    counters_are_rolled_up,
-    outcomes_are_too_many,
-    old_and_recent_outcomes_are_too_many,
-    outcomes_differ_in_one_call,
-    outcomes_are_looked_at_step_by_step,
-    an_outcome_cannot_be_read,
-    ids_are_known_until_the_end_of_the_next_period,
-)
