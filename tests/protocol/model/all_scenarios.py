@@ -1,35 +1,19 @@
-"""All scenarios."""
+"""All scenarios: the functions of the modules ``scenarios…`` that take nothing but the two runs."""
 
 from __future__ import annotations
 
-from tests.protocol.model.scenarios import SCENARIOS as OTHER_SCENARIOS
-from tests.protocol.model.scenarios_delayed import DELAYED_SCENARIOS
-from tests.protocol.model.scenarios_limits import LIMIT_SCENARIOS
-from tests.protocol.model.scenarios_logs import LOG_SCENARIOS
-from tests.protocol.model.scenarios_operators import OPERATOR_SCENARIOS
-from tests.protocol.model.scenarios_outcomes import OUTCOME_SCENARIOS
-from tests.protocol.model.scenarios_rates import RATE_SCENARIOS
-from tests.protocol.model.scenarios_search import SEARCH_SCENARIOS
-from tests.protocol.model.scenarios_tasks import TASK_SCENARIOS
-from tests.protocol.model.scenarios_times import TIME_SCENARIOS
-from tests.protocol.model.scenarios_turns import TURN_SCENARIOS
-from tests.protocol.model.scenarios_unique import UNIQUE_SCENARIOS
-from tests.protocol.model.scenarios_waiting import WAITING_SCENARIOS
-from tests.protocol.model.scenarios_weights import WEIGHT_SCENARIOS
+import inspect
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType
 
-SCENARIOS = (
-    *OTHER_SCENARIOS,
-    *DELAYED_SCENARIOS,
-    *LIMIT_SCENARIOS,
-    *LOG_SCENARIOS,
-    *OPERATOR_SCENARIOS,
-    *OUTCOME_SCENARIOS,
-    *RATE_SCENARIOS,
-    *SEARCH_SCENARIOS,
-    *TASK_SCENARIOS,
-    *TIME_SCENARIOS,
-    *TURN_SCENARIOS,
-    *UNIQUE_SCENARIOS,
-    *WAITING_SCENARIOS,
-    *WEIGHT_SCENARIOS,
-)
+_MODULES = [import_module(f"{__package__}.{path.stem}") for path in sorted(Path(__file__).parent.glob("scenarios*.py"))]
+
+SCENARIOS = [
+    function
+    for module in _MODULES
+    for function in vars(module).values()
+    if isinstance(function, FunctionType)
+    and function.__module__ == module.__name__
+    and [*inspect.signature(function).parameters] == ["parallel"]
+]

@@ -300,24 +300,3 @@ def a_schedule_began_by_a_clock_that_was_ahead(parallel: ParallelRun) -> None:
         parallel.redis.hset(schedules, "report", f"{last_slot} x d1 {began}")
         assert parallel.broker.schedules.begin("mail", "report", "d1", now)
     parallel.redis.delete(schedules)
-
-
-SCENARIOS = (
-    clients_take_turns,
-    work_is_settled,
-    known_jobs_are_taken_in_once,
-    failures_are_counted,
-    nobody_knows_a_task,
-    jobs_wait_for_their_time,
-    the_guilty_crash,
-    a_suspect_waits_behind_others,
-    a_lease_lasts_to_the_end,
-    leases_run_out,
-    outages_come_again_and_again,
-    dead_letters_are_trimmed,
-    a_log_was_torn,
-    a_log_was_torn_at_the_end_of_a_job,
-    fewer_outcomes_are_kept_than_before,
-    the_longer_of_two_waits_counts,
-    a_schedule_began_by_a_clock_that_was_ahead,
-)

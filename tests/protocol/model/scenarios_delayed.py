@@ -93,11 +93,3 @@ def what_waits_no_more_leaves_the_index(parallel: ParallelRun) -> None:
     parallel.advance(2000)
     for _ in range(4):
         parallel.promote("mail", 2)
-
-
-DELAYED_SCENARIOS = (
-    jobs_that_waited_go_first,
-    clients_of_many_due_jobs_take_turns,
-    many_due_batches_take_turns,
-    what_waits_no_more_leaves_the_index,
-)

@@ -177,21 +177,3 @@ def a_paused_client(parallel: ParallelRun) -> None:
     parallel.accidents.take_token("mail", "work_signal")
     parallel.change_limits("mail", {"paused:x": RESUMED})
     parallel.claim("w1", ("mail",), 2)
-
-
-LIMIT_SCENARIOS = (
-    who_leaves_a_ring_leaves_a_blocked_client_behind,
-    a_higher_limit_lets_a_full_client_go_on,
-    a_client_gets_limits,
-    a_full_client_wakes_nobody,
-    a_full_queue_wakes_nobody,
-    a_client_reaches_its_limit_in_the_same_claim,
-    a_queue_at_its_limit,
-    what_runs_already_counts,
-    a_worker_dies_and_gives_its_places_back,
-    a_blocked_client_has_nothing_left,
-    the_log_has_lost_a_count,
-    the_log_has_lost_that_a_client_is_blocked,
-    what_was_set_at_run_time_wins,
-    a_paused_client,
-)

@@ -52,6 +52,3 @@ def lines_go_with_their_jobs(parallel: ParallelRun) -> None:
     parallel.purge("mail", 100)
     parallel.advance(DEAD_MS + 1)
     parallel.trim("mail", 1)
-
-
-LOG_SCENARIOS = (jobs_log_lines, lines_of_many_jobs_are_kept, lines_go_with_their_jobs)

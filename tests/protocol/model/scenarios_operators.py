@@ -230,19 +230,3 @@ def people_requeue_unique_jobs_elsewhere(parallel: ParallelRun) -> None:
     parallel.requeue_elsewhere("mail", [first], "bulk")
     unique("d", "bulk")
     unique("e", "mail")
-
-
-OPERATOR_SCENARIOS = (
-    people_requeue_elsewhere,
-    people_requeue_elsewhere_and_back,
-    people_requeue_unique_jobs_elsewhere,
-    people_purge_one_client,
-    people_cancel_all_of_a_client,
-    people_stop_what_runs,
-    people_purge,
-    people_pause,
-    people_forget_a_queue,
-    people_let_jobs_run_before_their_time,
-    people_change_arguments,
-    people_release_a_worker,
-)

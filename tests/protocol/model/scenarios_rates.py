@@ -171,16 +171,3 @@ def the_log_has_lost_when_a_client_may_start(parallel: ParallelRun) -> None:
     parallel.advance(100)
     parallel.accidents.lose_next_start("mail", "x")
     parallel.claim("w0", ("mail",), 2)
-
-
-RATE_SCENARIOS = (
-    a_client_waits_for_its_rate,
-    a_rate_and_a_cap_stop_a_client,
-    a_queue_waits_for_its_rate,
-    a_rate_changes_while_a_client_waits,
-    busy_workers_need_no_scheduler,
-    a_rate_of_a_client_without_jobs,
-    part_of_a_start_is_none,
-    due_starts_of_a_queue_without_room_or_work,
-    the_log_has_lost_when_a_client_may_start,
-)

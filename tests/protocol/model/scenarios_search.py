@@ -136,11 +136,3 @@ def long_searches_stop_in_between(parallel: ParallelRun) -> None:
     assert (status, looked, counted, matches) == (b"all", 120, 120, [])
     assert search(parallel, "scheduled", ALL, most=500, enough=1) == (ids, 120)
     assert search(parallel, "scheduled", JobFilter(text="parcel"), most=500, enough=1) == (ids, 120)
-
-
-SEARCH_SCENARIOS = (
-    people_search_waiting_jobs,
-    people_search_running_and_dead_jobs,
-    people_search_finished_jobs,
-    long_searches_stop_in_between,
-)

@@ -147,15 +147,3 @@ def what_fails_and_crashes_is_held(parallel: ParallelRun) -> None:
         parallel.find("mail", job_id)
     parallel.resume_task("mail", "shop.charge")
     parallel.claim("w1", ("mail",), 3)
-
-
-TASK_SCENARIOS = (
-    a_task_is_paused,
-    jobs_come_back_in_their_order,
-    the_scheduler_gives_the_rest_back,
-    a_client_at_its_limit_waits_since_its_next_job,
-    weights_and_times_go_by_what_runs,
-    held_jobs_are_cancelled_and_purged,
-    unique_jobs_of_a_paused_task,
-    what_fails_and_crashes_is_held,
-)

@@ -144,17 +144,3 @@ def all_priorities_share_the_time(parallel: ParallelRun) -> None:
         parallel.claim("w0", ("mail",))
         parallel.advance(ms)
         end(parallel, "w0", str(ms), wanted=2)
-
-
-TIME_SCENARIOS = (
-    long_jobs_come_less_often,
-    what_the_worker_says_is_not_all,
-    running_jobs_count,
-    running_jobs_of_heavy_clients_count,
-    what_did_not_run_costs_nothing,
-    a_claim_charges_no_more_than_a_second,
-    who_is_blocked_keeps_its_turn,
-    a_debt_has_an_end,
-    it_begins_and_ends,
-    all_priorities_share_the_time,
-)

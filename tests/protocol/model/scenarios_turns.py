@@ -113,15 +113,3 @@ def a_claim_settles(parallel: ParallelRun) -> None:
     parallel.fetch("w0", {"mail": acks, "bulk": {"ack": [(other, KEEP_MS, "")]}}, ("mail",), wanted=1)
     parallel.fetch("w1", {"bulk": {"ack": [(other, KEEP_MS, "")]}}, ("bulk", "mail"), wanted=3)
     parallel.fetch("w1", {"bulk": {"ack": [(other, KEEP_MS, "")]}}, ("bulk", "mail"), wanted=3)
-
-
-TURN_SCENARIOS = (
-    clients_stand_aside,
-    cancelled_jobs_cost_no_turn,
-    a_worker_is_taken_back_in_steps,
-    a_worker_is_lost,
-    suspects_run_in_groups,
-    a_claim_goes_through_several_queues,
-    a_worker_is_known_in_one_of_two_queues,
-    a_claim_settles,
-)

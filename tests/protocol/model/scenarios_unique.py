@@ -197,15 +197,3 @@ def the_last_client_counts(parallel: ParallelRun) -> None:
     parallel.claim("w0", ("mail",))
     for name, client in (("f", "x"), ("g", "y"), ("h", "y")):
         send_unique(parallel, name, on_conflict="rerun", client=client)
-
-
-UNIQUE_SCENARIOS = (
-    of_those_alike_one_lives,
-    the_dead_keep_nobody_out,
-    until_it_starts,
-    a_change_comes_while_it_runs,
-    heirs_come_too_late,
-    who_waits_for_another_is_not_run_before_it,
-    the_last_time_counts,
-    the_last_client_counts,
-)

@@ -117,15 +117,3 @@ def all_or_none_of_unique_jobs(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"queue": "max_waiting=0"})
     twins = [unique_job(parallel, name, "d5") for name in "kl"]  # the first is refused, so the second has no owner
     parallel.enqueue("mail", [*twins, twins[0]], together=True)
-
-
-WAITING_SCENARIOS = (
-    a_queue_is_full,
-    cancelled_jobs_do_not_wait,
-    what_is_dead_or_runs_does_not_wait,
-    a_client_is_full,
-    a_blocked_client_is_full,
-    all_or_none,
-    unique_jobs_of_a_full_queue,
-    all_or_none_of_unique_jobs,
-)

@@ -133,18 +133,3 @@ def a_paused_client_stays_blocked_when_nothing_waits(parallel: ParallelRun) -> N
     parallel.change_limits("mail", {"paused:x": ""})
     send(parallel, *"gh", client="y")
     parallel.claim("w0", ("mail",), 4)
-
-
-WEIGHT_SCENARIOS = (
-    heavy_clients_start_more_often,
-    strides_follow_the_default,
-    weights_come_when_clients_wait,
-    nobody_waits_for_an_old_turn,
-    heavy_clients_have_limits_too,
-    of_equal_turns_names_decide,
-    others_come_before_the_second_job_of_the_last,
-    a_cancelled_job_costs_no_turn,
-    two_light_clients_become_heavy,
-    some_have_nothing_left,
-    a_paused_client_stays_blocked_when_nothing_waits,
-)
