@@ -12,7 +12,7 @@ from django_rtq.core.broker import scripts
 from django_rtq.core.broker.keys import QUEUE_KEYS, Keys
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import name_of
-from django_rtq.core.broker.scripts import SCRIPTS, Script
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerRefused
 from tests.markdown import section
 from tests.protocol.model.all_calls import ALL_CALLS
@@ -58,22 +58,11 @@ def code_of(name):
     return re.sub(r"(?m)\s*--.*$", "", FILES[name])
 
 
-def keys_in_header(name):
-    (line,) = re.findall(r"^-- keys: (.*(?:\n--  .*)*)", header_of(name), re.MULTILINE)
-    return line.replace("\n--", " ").split()
-
-
 def arguments_in_header(name):
     return re.findall(r"^-- ARGV\[(\d+|\.\.\.)\] (\w+)", header_of(name), re.MULTILINE)
 
 
 ATTRIBUTES = {key.name: attribute for attribute, key in QUEUE_KEYS.items()}  # by the end of the name in Redis
-
-
-def names_in_body(name):
-    """The keys whose names the text makes, in `named` or where they are used."""
-    found = re.findall(r'\btag \.\. "([^"]*)"|(KEYS\[2\]) *[,}]', SCRIPTS[name].text)
-    return {ATTRIBUTES[end] if end else "running" for end, _ in found}
 
 
 def without_names(text):
@@ -144,19 +133,6 @@ def reach_of(name):
     return reached
 
 
-def keys_touched(code):
-    """The keys that code takes from `q`. Those it takes by name it also has as words."""
-    return set(re.findall(r"\b(?:q|target)\.(?!has_)(\w+)", code))
-
-
-@every_script
-def test_all_keys_are_named(name):
-    listed = keys_in_header(name)
-
-    assert names_in_body(name) == set(listed)
-    assert len(set(listed)) == len(listed)
-
-
 @every_script
 def test_arguments_are_numbered_and_all_are_taken(name):
     numbers = [number for number, _ in arguments_in_header(name)]
@@ -218,48 +194,20 @@ def test_keys_are_taken_from_q_target_or_home(name):
     assert {of for of, key in taken if key in QUEUE_KEYS} <= {"q", "target", "home", *others}
 
 
-@every_script
-def test_every_key_that_is_named_is_used_and_every_key_that_is_used_is_named(name):
-    named, used = names_in_body(name), keys_touched(reach_of(name))
+def test_what_is_no_key_is_set_by_a_script():
+    """Nobody else would notice a name that is misspelt."""
+    texts = [code_of(name) for name in FILES]
+    lists = [found for text in texts for found in re.findall(r"((?:[\w.\[\]]+, )*q\.\w+) = ", text)]
+    assigned = {name for names in lists for name in re.findall(r"\bq\.(\w+)", names)}
 
-    set_by_scripts = {
-        "now",
-        "rates",
-        "times_ahead",
-        "parsed",
-        "pauses",
-        "aside",
-        "mean",
-        "runner",
-        "counted",
-        "limits_read",
-    }
-    assert used - set_by_scripts - ({"running"} if name == "claim" else set()) == named
-
-
-@every_script
-def test_the_keys_are_those_of_a_queue(name):
-    keys = Keys("rtq").of("mail")
-
-    for key in keys_in_header(name):
-        assert getattr(keys, "running_of" if key == "running" else key).startswith(b"{rtq:mail}:")
+    taken = {name for text in texts for name in re.findall(r"\b(?:q|target|home)\.(\w+)", text)}
+    assert taken - {"running"} == (assigned - {"running"}) | QUEUE_KEYS.keys()
 
 
 def test_jobs_leave_a_processing_list_and_the_hash_of_runners_together():
     found = [path for path in files("**/*.lua") if re.search(r'"HDEL", (q\.)?running\b', path.read_text())]
 
     assert [path.name for path in found] == ["settle.lua"]
-
-
-def test_every_key_of_a_queue_is_used_by_a_script():
-    assert {key for name in SCRIPTS for key in keys_in_header(name)} - {"running"} == QUEUE_KEYS.keys()
-
-
-def test_a_key_that_no_queue_has_is_refused(monkeypatch):
-    monkeypatch.setattr(scripts, "_read", lambda folder, name: "-- x: does nothing.\n-- keys: jobs jbos\n\nreturn 1\n")
-
-    with pytest.raises(LookupError, match=r"x\.lua names keys that no queue has: jbos"):
-        Script("x", "").call(Keys("rtq").of("mail"), ())
 
 
 @every_script
@@ -344,7 +292,7 @@ def test_payloads_are_never_decoded_and_clocks_never_asked_but_through_now_ms(na
 
 @every_script
 def test_who_drains_a_full_server_begins_its_writes_with_one_that_is_allowed(name):
-    has_scratch = "scratch" in names_in_body(name)
+    has_scratch = "q.scratch" in code_of(name)
 
     refused = {"append_log", "begin_schedule", "enqueue", "enqueue_many", "fire_schedule"}
     refused |= {"store_workflow", "add_members"}

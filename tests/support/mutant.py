@@ -74,7 +74,7 @@ def _made_of(script: Script, sources: Mapping[str, str]) -> Script:
 
     made = Script(script.name, script._folder)
     with mock.patch.object(scripts, "_read", read):
-        made.text, made.key_names  # noqa: B018 - made of the files
+        made.text, made.needs_worker  # noqa: B018 - made of the files
     return made
 
 

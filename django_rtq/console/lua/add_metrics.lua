@@ -1,6 +1,5 @@
 -- add_metrics: add counters of a worker: how runs of tasks ended, how long they took, and which clients they were for.
 -- uses: prelude metrics
--- keys: clock scratch stats tasks client_runs client_time done_runs failed_runs failing run_versions
 -- ARGV[1] version     of the project; "": it has none
 -- ARGV[2] run_ms      how long the jobs that succeeded ran, together
 -- ARGV[3] wait_ms     how long these had waited, together

@@ -1,5 +1,5 @@
 -- append_log: keep lines that jobs have logged, of each the last 200, and 100 kB at the most.
--- keys: running log logged
+-- KEYS[2] running     the worker's processing list
 -- ARGV[1] live_ms     how long the lines of a job that is not over, or dead, are kept
 -- ARGV[2] most        jobs that are over and whose lines are kept in this queue
 -- ARGV[...] parts     of each: the id of the job; "<token>-<number>": a token of the process and a number that grows

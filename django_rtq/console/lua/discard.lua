@@ -1,8 +1,6 @@
 -- discard: delete dead letters.
 -- dead -> gone
 -- uses: prelude outcomes members
--- keys: dead jobs failures crashes errors waiting_since retrying clock scratch stats waiters finished_signal
---       scheduled due_signal digests unique cancel_requests progress scheduled_by_client log ended_members step_jobs steps
 -- ARGV[1] latest      jobs that died later are left alone, ms
 -- ARGV[...] ids       at most 100
 --

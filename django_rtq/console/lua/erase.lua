@@ -1,9 +1,6 @@
 -- erase: delete all that is kept of a job, unless it runs.
 -- queued, scheduled, retrying, dead -> gone; of one that is over: its outcome, its lines and its steps
 -- uses: prelude schedule lanes runners outcomes members
--- keys: jobs scheduled dead cancelled_in_lane failures crashes errors waiting_since retrying results workers clock scratch
---       running_of waiters finished_signal due_signal digests unique cancel_requests progress scheduled_by_client log lanes
---       lane bands ring ended_members step_jobs steps runners
 -- ARGV[1] id          the job
 --
 -- returns "erased", "running", or "missing"

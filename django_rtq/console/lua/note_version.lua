@@ -2,7 +2,6 @@
 -- A version is the latest when it comes beside those that run: in a rolling deploy, others run beside it for a while and
 -- come again with new processes. It is the latest again when the one after it has gone: after a rollback.
 -- uses: prelude
--- keys: clock deploys versions scratch
 -- ARGV[1] version     of the project
 -- ARGV[2] gone_ms     a version that nobody has reported for so long does not run any more
 --

@@ -1,7 +1,6 @@
 -- pause: stop claims of a queue, or of the jobs of one task, until it is resumed. Running jobs go on. Claims move those of a
 -- paused task that they meet to `scheduled`, where they are never due.
 -- uses: prelude task_pauses
--- keys: paused clock scratch
 -- ARGV[1] task        its name; "": the queue
 -- ARGV[2] by          who pauses it; "": not known
 --

@@ -2,9 +2,6 @@
 -- the client's scheduled jobs stays.
 -- queued, scheduled, retrying -> gone
 -- uses: prelude schedule outcomes waiting members
--- keys: jobs scheduled lanes cancelled_in_lane failures crashes errors waiting_since retrying clock scratch
---       stats lane waiters finished_signal due_signal digests unique cancel_requests progress
---       scheduled_by_client bands blocked log ended_members step_jobs steps
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] whose       "all", or "client": only those of one client
 -- ARGV[3] client      its name

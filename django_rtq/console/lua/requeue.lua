@@ -2,9 +2,6 @@
 -- be the same.
 -- dead -> queued there
 -- uses: prelude lanes unique members outcomes
--- keys: jobs scheduled retrying dead failures crashes errors progress waiting_since bands ring lane lanes turn work_signal
---       due_signal scheduled_by_client digests unique workers running_of finished finished_before waiters finished_signal
---       cancel_requests clock scratch stats log ended_members step_jobs steps runners
 -- ARGV[1] latest      jobs that died later are left alone, ms
 -- ARGV[2] body        of one job: the new part of its record after the header; "": all are as they were
 -- ARGV[...] ids       at most 100

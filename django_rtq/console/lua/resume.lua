@@ -2,8 +2,6 @@
 -- that were held back to their lanes, some in a call. Promote goes on if nobody calls this again.
 -- scheduled -> queued
 -- uses: held_jobs
--- keys: paused scheduled jobs bands turn lanes waiting_since work_signal due_signal scratch ring lane
---       scheduled_by_client
 -- ARGV[1] task        its name; "": the queue
 -- ARGV[2] limit       jobs in this call, at most 100
 --

@@ -1,6 +1,5 @@
 -- roll_up: add up the counters of past minutes by the hour. The sums are kept for longer.
 -- uses: prelude
--- keys: clock scratch stats hours
 -- ARGV[1] most        hours in this call, at most 12
 --
 -- returns how many hours are left

@@ -1,8 +1,6 @@
 -- run_now: queue a scheduled job before it is due.
 -- scheduled, retrying -> queued
 -- uses: prelude lanes schedule unique known_ids task_pauses steps
--- keys: scheduled retrying jobs finished finished_before bands turn lanes waiting_since work_signal clock
---       scratch ring lane digests unique scheduled_by_client results paused step_jobs
 -- ARGV[1] id          the job
 --
 -- returns "queued", or why not: "missing", "finished", "elsewhere": it is not scheduled (any more), "paused": its task is,

@@ -1,7 +1,6 @@
 -- track_incidents: store which incidents there are, and tell which have opened and closed since the last view.
 -- An incident opens when two views in a row have it, so what passes at once is not told. It closes with the first view
 -- without it. A view that is not newer than the last one by a gap changes nothing: several schedulers look.
--- keys: incidents scratch
 -- ARGV[1] seen        the time of the view, ms
 -- ARGV[2] gap         that has to lie between two views, ms
 -- ARGV[3] token       of this call, without spaces

@@ -1,6 +1,5 @@
 -- update_totals: add the counters of past minutes and hours to totals, which do not expire.
 -- uses: prelude metrics
--- keys: clock scratch stats tasks totals
 --
 -- returns {this minute, its counters: name, number, ...}. Whoever reads the totals behind this adds them if `minute`
 --         there is this one: if it is earlier, some are left to add, and if it is later, others have added them.

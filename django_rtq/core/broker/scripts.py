@@ -4,11 +4,11 @@ Each app has the files that are about it in a folder lua/ of its own, with the s
 set of names.
 
 The header of a file is its signature. ``-- uses:`` names the parts in lua/lib/ that it calls, which may use others.
-``-- keys:`` names the keys of the queue that a script uses: see keys.py for their types and meaning. The script has
-them from ``named()``, which is generated here from that line; names that it uses in few places are made there.
+A call declares one key for each queue, its tag; scripts of one worker get its processing list as the second one. In a
+Cluster it declares two at least: see keys.py.
 
-A call declares one key for each queue, its tag, and ``named()`` appends the names of the keys to it. In a Cluster it
-declares two at least: see keys.py.
+A script takes the keys of a queue from ``q``, by their names in keys.py: those that it uses often are made once in
+``named()``, which is generated here, the others where they are used.
 
 linker.py puts a script together with what it uses of its parts.
 
@@ -37,7 +37,7 @@ MANY_USES = 5  # of a key in a script
 
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
 _FIELD = re.compile(r"\b(q|target|home)\.(\w+)")
-_KEYS = re.compile(r"^-- keys: (.*(?:\n--  .*)*)", re.MULTILINE)  # the next lines go on with two spaces
+_NEEDS_WORKER = re.compile(r"^-- KEYS\[2\] running ", re.MULTILINE)
 # One constructor with all fields: a table that grows key by key is reallocated five times.
 _NAMED = """
 local function named(place)
@@ -58,7 +58,7 @@ class Script:
     @cached_property
     def text(self) -> str:
         """What Redis runs: named(), what the script uses of the parts, and its own file. Raises BrokerRefused."""
-        return _with_names(self.key_names, link(self._source, _parts(self._source)))
+        return _with_names(link(self._source, _parts(self._source)), needs_worker=self.needs_worker)
 
     @cached_property
     def sha(self) -> bytes:
@@ -67,15 +67,6 @@ class Script:
         SCRIPTS_BY_SHA[sha] = LuaScript(self.name, self.text)
         return sha
 
-    @cached_property
-    def key_names(self) -> list[str]:
-        """The keys that it uses. Raises LookupError for one that keys.py does not know."""
-        found = _KEYS.search(self._source)
-        names = found[1].replace("\n--", " ").split() if found else []
-        if unknown := [name for name in names if name not in QUEUE_KEYS and name != "running"]:
-            raise LookupError(f"{self.name}.lua names keys that no queue has: {', '.join(unknown)}")
-        return names
-
     @property
     def _source(self) -> str:
         return _read(self._folder, self.name)
@@ -83,7 +74,7 @@ class Script:
     @cached_property
     def needs_worker(self) -> bool:
         """Whether it gets the processing list of one worker."""
-        return "running" in self.key_names
+        return bool(_NEEDS_WORKER.search(self._source))
 
     def call(self, keys: QueueKeys, arguments: Iterable[Argument], *, worker: str = "") -> Command:
         """The command that runs this script on one queue."""
@@ -118,19 +109,19 @@ class Script:
         return (b"EVALSHA", self.sha, 1, keys.tag)
 
 
-def _with_names(names: Sequence[str], text: str) -> str:
+def _with_names(text: str, *, needs_worker: bool) -> str:
     """The text behind named(): the keys by name of the queue whose tag is the key at that place.
 
     It makes the names that the text uses often. The others are made where they are used: few calls come to all of these
     places, and keys that end with more are joined there anyway.
     """
-    keys = {name: QUEUE_KEYS[name] for name in names if name in QUEUE_KEYS}
-    uses = Counter(name for _, name in _FIELD.findall(text))
-    code = {name: f'tag .. "{key.name}"' for name, key in keys.items()}
-    often = [name for name in names if name not in keys or (uses[name] >= MANY_USES and not keys[name].per)]
-    fields = ", ".join(f"{name} = {code.get(name, 'KEYS[2]')}" for name in often)
-    rare = {name: made for name, made in code.items() if name not in often}
-    return _NAMED.format(fields=fields) + "\n" + _FIELD.sub(lambda use: f"{use[1]}.{rare.get(use[2], use[2])}", text)
+    uses = Counter(name for _, name in _FIELD.findall(text) if name in QUEUE_KEYS)
+    code = {name: f'tag .. "{QUEUE_KEYS[name].name}"' for name in uses}
+    often = {name: code.pop(name) for name, n in uses.items() if n >= MANY_USES and not QUEUE_KEYS[name].per}
+    if needs_worker:
+        often["running"] = "KEYS[2]"
+    fields = ", ".join(f"{name} = {made}" for name, made in often.items())
+    return _NAMED.format(fields=fields) + "\n" + _FIELD.sub(lambda use: f"{use[1]}.{code.get(use[2], use[2])}", text)
 
 
 def _parts(source: str, found: dict[str, str] | None = None) -> dict[str, str]:

@@ -1,6 +1,5 @@
 -- check_blocked: let blocked clients take turns again if they may start a job, after limits were changed.
 -- uses: blocking
--- keys: limits running_counts blocked rate_times next_starts bands turn work_signal due_signal clock scratch ring lane
 -- ARGV[...] clients   at most 500
 --
 -- returns how many of them are blocked still

@@ -1,5 +1,5 @@
 -- note_times: note how long jobs ran, where clients take turns by time. Sent before their outcomes.
--- keys: running scratch
+-- KEYS[2] running     the worker's processing list
 -- ARGV[...] jobs      of each: id, ms; at most 500
 --
 -- returns {}

@@ -2,8 +2,6 @@
 -- a worker or producer, unless other settings were stored since it read them. Clients that are blocked stay so until
 -- check_blocked, or until one of their jobs ends.
 -- uses: limit_sources
--- keys: limits waiting_limits limit_sources paused_clients settings_stamp running_counts blocked bands work_signal scratch jobs
---       signed_on running_of turn ring rate_times next_starts job_times clock
 -- ARGV[1] expected    of settings: what the caller has read in `settings_stamp`; "": nothing
 -- ARGV[2] stamp       of settings: what it says from now on; "": this is a change
 -- ARGV[...] entries   of each: field of `limit_sources`, text; of settings all that it says, "": nothing; of a change, "name=

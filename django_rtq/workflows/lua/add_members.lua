@@ -1,8 +1,6 @@
 -- add_members: add steps to the workflow of a running job, some of their calls at a time. With the last ones they begin, and what
 -- waits after the step of the job waits for them, too. There are two queues: the default one, and that of the job.
 -- uses: prelude workflow_steps members
--- keys: workflow workflows workflow_steps open_steps dead_steps step_waits waiting_members starting_parts unstarted clock
---       running_of
 -- ARGV[1] id          of the workflow
 -- ARGV[2] member      id of the job
 -- ARGV[3] worker      that runs it

@@ -1,8 +1,6 @@
 -- advance_workflow: take note of members that have ended, and start what follows. There are two queues: the default one, and that
 -- of the members.
 -- uses: prelude member_ends workflow_steps members
--- keys: ended_members workflow workflows workflow_states workflow_steps open_steps dead_steps step_waits members step_results
---       starting_parts unstarted workflow_signal clock scratch
 -- ARGV[1] id          of the workflow
 -- ARGV[...] ids       of its members, at most 500; of those that have not ended nothing is noted. None: who waits for the
 --                     workflow is woken if it is over or blocked

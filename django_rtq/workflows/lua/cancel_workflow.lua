@@ -1,8 +1,6 @@
 -- cancel_workflow: end a workflow. None of its steps starts any more, but the one for the first death if there was one; its jobs
 -- that are live are left to the caller.
 -- uses: prelude workflow_steps
--- keys: workflow workflows workflow_states open_steps dead_steps starting_parts unstarted workflow_signal waiting_members clock
---       scratch
 -- ARGV[1] id          of the workflow
 -- ARGV[2] left        "": cancel it; of one that is cancelled: the number of the first of its jobs that are left to cancel, or
 --                     "all" if none is

@@ -2,9 +2,7 @@
 -- once. Each counts as a turn of the client: it comes again when the others have had as many.
 -- queued -> running
 -- uses: prelude claim turns assign blocking limits task_pauses virtual_turns
--- keys: running jobs workers bands turn lanes work_signal clock scratch ring lane failures crashes waiting_since
---       cancelled_in_lane paused scheduled scheduled_by_client due_signal limits running_counts blocked rate_times next_starts
---       job_times runners
+-- KEYS[2] running     the worker's processing list
 -- ARGV[1] worker      its name
 -- ARGV[2] wanted      jobs, at most 500
 -- ARGV[3] band        of the lane

@@ -3,13 +3,7 @@
 -- be the same.
 -- running -> succeeded
 -- uses: prelude settle member_ends workflow_steps
--- keys: running jobs failures crashes errors waiting_since retrying results recent_results finished
---       no_outcome clock scratch stats waiters finished_signal scheduled due_signal digests unique
---       cancel_requests progress result_times result_expiry scheduled_by_client
---       limits running_counts blocked rate_times next_starts job_times bands turn work_signal ring lane
---       step_jobs steps runners
---       workflow workflows workflow_states workflow_steps open_steps dead_steps step_waits members step_results
---       starting_parts unstarted workflow_signal
+-- KEYS[2] running     the worker's processing list
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[...] jobs      of each: id, ms to keep, outcome ("": only the id); at most 500, of few workflows. Of a job that has added
 --                     steps -1 - ms: it is stale if these are not there, because the log was torn

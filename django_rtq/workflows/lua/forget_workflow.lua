@@ -1,7 +1,5 @@
 -- forget_workflow: delete a workflow that is over, or that was never sent as a whole. Its jobs stay.
 -- uses: prelude
--- keys: workflow workflows workflow_states stuck_workflows workflow_keys workflow_steps open_steps dead_steps step_waits members
---       waiting_members starting_parts step_results workflow_signal unstarted clock scratch
 -- ARGV[1] id          of the workflow
 -- ARGV[2] latest      only if it did not end later, or get another part, ms
 -- ARGV[3] member      "", or its member of `workflow_states`, which goes also if the workflow is missing

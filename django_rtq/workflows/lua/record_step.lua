@@ -1,5 +1,5 @@
 -- record_step: note what a running job has done, for its later runs.
--- keys: running step_jobs steps failures crashes scratch
+-- KEYS[2] running     the worker's processing list
 -- ARGV[1] id          the job
 -- ARGV[2] claimed     when this run was claimed, ms: what is left of an earlier run of the same worker may not write
 -- ARGV[3] field       of the job's steps, see steps.lua

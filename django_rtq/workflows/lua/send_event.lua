@@ -1,8 +1,6 @@
 -- send_event: give a job an event, and let it look again if it waits for one.
 -- scheduled -> queued, if it waits for an event
 -- uses: prelude lanes schedule known_ids task_pauses steps
--- keys: jobs scheduled retrying scheduled_by_client step_jobs steps results finished finished_before bands turn lanes
---       waiting_since work_signal ring lane clock scratch
 -- ARGV[1] id          the job
 -- ARGV[2] event       its name
 -- ARGV[3] token       of the call: by that it is recognised when it is sent twice

@@ -1,9 +1,6 @@
 -- start_members: enqueue the members of a part of a step. There are two queues: the default one, and that of the step.
 -- — -> queued, or scheduled when it has a time
 -- uses: prelude enqueue bulk_enqueue
--- keys: clock jobs finished finished_before cancelled_in_lane scheduled bands turn lanes waiting_since work_signal
---       due_signal ring lane stats scheduled_by_client waiting_limits dead running_counts blocked workflow
---       waiting_members starting_parts unstarted scratch
 -- ARGV[1] id          of the workflow
 -- ARGV[2] part        "step:place of its first member"
 --

@@ -1,9 +1,6 @@
 -- store_workflow: store a part of a new workflow; with the last part it begins. There are several queues: the default one, and
 -- those of the steps that begin.
 -- uses: prelude workflow_steps waiting
--- keys: workflow workflows workflow_states workflow_keys workflow_steps open_steps dead_steps step_waits
---       waiting_members starting_parts unstarted clock workflow_signal jobs dead running_counts waiting_limits
---       scheduled_by_client bands blocked lane cancelled_in_lane
 -- ARGV[1] id          of the workflow
 -- ARGV[2] token       of its maker
 -- ARGV[3] is_last     "1": it is whole now

@@ -1,7 +1,6 @@
 -- busiest_client: the client with most run time in the last hour, while jobs of several clients wait. Reads only.
 -- It looks at the first client of each ten minutes. A client that had most of the hour is among these.
 -- uses: prelude metrics startable
--- keys: lanes clock client_runs client_time limits blocked bands ring jobs lane waiting_since cancelled_in_lane
 -- returns {client, its µs, µs of all clients, for how many ms the oldest job of another waits that might start}; {} if
 --         nothing ran, or if no such job waits
 -- sent twice: changes nothing

@@ -1,7 +1,5 @@
 -- client_states: what is stored about some clients of a queue, in the form in which commands would tell it. Reads only.
 -- uses: prelude limits metrics waiting
--- keys: bands ring lanes clock lane limits limit_sources running_counts rate_times blocked scheduled_by_client paused
---       client_runs client_time
 -- ARGV[1] most        so many lanes are searched for the clients with most jobs; "0": the clients are named; "-1": so they
 --                     are, and no weights are told
 -- ARGV[2] wanted      how many of these, and with most run time in each ten minutes

@@ -1,5 +1,4 @@
 -- count_lanes: how many jobs there are in some lanes, and in the indexes of delayed jobs of some clients. Reads only.
--- keys: lane scheduled_by_client
 -- ARGV[...] names     lanes, "band:client"; and indexes, ":client"; at most 500
 --
 -- returns the numbers, in the same order

@@ -1,5 +1,4 @@
 -- count_task: count the jobs of a task among those that wait longest and those that are due next. Reads only.
--- keys: lanes lane scheduled retrying jobs
 -- ARGV[1] task        its name
 -- ARGV[2] most        jobs to read of each kind, at most 250
 --

@@ -1,6 +1,5 @@
 -- dead_groups: dead letters grouped by task and class of error, the newest first. Reads only.
 -- uses: failures
--- keys: dead jobs errors
 -- ARGV[1] start       the first position, counted from the newest, 0
 -- ARGV[2] most        so many, at most 500
 -- ARGV[3] bytes       how much to return of the record and of its newest failure

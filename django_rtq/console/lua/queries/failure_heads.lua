@@ -1,6 +1,5 @@
 -- failure_heads: the beginnings of the records and of the newest failures of some jobs. Reads only.
 -- uses: failures
--- keys: dead retrying jobs errors
 -- ARGV[1] bytes       how much to return of each
 -- ARGV[...] jobs      ids, at most 100; "dead" and "retrying": the job that died last, and that with the latest next attempt
 --

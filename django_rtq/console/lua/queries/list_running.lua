@@ -1,6 +1,5 @@
 -- list_running: the running jobs of a queue, by worker. Reads only.
 -- uses: prelude
--- keys: workers jobs clock running_of cancel_requests progress
 -- ARGV[1] most        jobs, at most 2,000; the others are only counted
 -- ARGV[2] bytes       how much to return of each record; 0: records are not read
 --

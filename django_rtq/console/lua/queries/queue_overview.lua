@@ -1,7 +1,5 @@
 -- queue_overview: numbers of jobs in a queue, and its state. Reads only. Its cost does not depend on the length of the queue.
 -- uses: prelude startable task_pauses waiting runners rates
--- keys: jobs scheduled retrying dead workers lanes paused clock results running_of waiting_since
---       cancelled_in_lane lane limits limit_sources next_starts blocked bands ring paused_clients runners
 -- returns {now, live jobs, scheduled, retrying, dead, running, lanes with work, since when the oldest waits of the jobs that
 --         might start, paused since, outcomes kept, last sign of life of a worker, last run of promote, by how many ms
 --         the server's clock is behind, {task, its entry, how many jobs its pause holds, ...}, the number of jobs in no

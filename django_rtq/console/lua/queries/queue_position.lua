@@ -1,7 +1,5 @@
 -- queue_position: what a job waits for, and its position in its lane. Reads only. It reads no more than DEEP jobs.
 -- uses: prelude unique rates limits task_pauses
--- keys: clock jobs paused workers lane scheduled retrying digests unique limits running_counts
---       rate_times bands ring work_signal
 -- ARGV[1] id          the job
 --
 -- returns {now, workers whose lease lasts, 100 at most, its position in its lane, from 0, clients whose turn comes before

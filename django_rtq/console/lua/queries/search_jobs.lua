@@ -1,7 +1,5 @@
 -- search_jobs: the jobs of a list that match a filter, some at a time. Reads only.
 -- uses: prelude filter search_steps job_row
--- keys: jobs errors bands ring lane lanes blocked scheduled retrying scheduled_by_client dead results recent_results
---       result_times workers running_of cancel_requests progress clock failures crashes step_jobs runners
 -- ARGV[1] task        its name, or the end of it after a dot; "=" and its name: no other; "": any. Several: a line each
 -- ARGV[2] client      "=" and its name; "": any
 -- ARGV[3] class       of the newest failure, as the task

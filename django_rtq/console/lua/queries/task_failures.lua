@@ -1,6 +1,5 @@
 -- task_failures: tasks whose last runs all failed, and the runs of the last minutes of tasks of which some failed. Reads only.
 -- uses: prelude
--- keys: clock done_runs failed_runs failing tasks run_versions
 -- ARGV[1] minutes     how many, the present one included
 -- ARGV[2] least       how many runs of a task have to have failed in a row to be told
 --

@@ -1,6 +1,5 @@
 -- task_history: counters of one task, by the hour. Reads only.
 -- uses: prelude
--- keys: clock tasks run_versions
 -- ARGV[1] hours       how many before the present one have to do with the mark, at most 48
 -- ARGV[2] task        its name; "": all tasks, by version only
 -- ARGV[3] start       the first hour since 1970 that is told; "0": the present one, and the versions

@@ -1,6 +1,5 @@
 -- task_hours: how many counters of tasks each hour of a queue has. Reads only.
 -- uses: prelude
--- keys: clock tasks
 -- ARGV[1] hours       how many before the present one, at most 48
 --
 -- returns {the present hour since 1970, counters of the first hour, ..., of the present one}

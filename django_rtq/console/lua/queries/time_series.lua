@@ -1,6 +1,5 @@
 -- time_series: counters of a queue over some time, summed by step. Reads only.
 -- uses: prelude
--- keys: clock stats hours
 -- ARGV[1] minutes     how many, the present one included; at most 2,880, or 43,200 in steps of whole hours
 -- ARGV[2] step        minutes in a step
 -- ARGV[3] from        the first minute to read, since 1970; 0: that of the first step

@@ -1,6 +1,5 @@
 -- begin_schedule: start to count the slots of a schedule that is new or was changed.
 -- uses: prelude
--- keys: schedules clock
 -- ARGV[1] name        of the schedule
 -- ARGV[2] definition  a digest that changes with the times of the schedule
 -- ARGV[3] moment      slots after it count, ms

@@ -1,8 +1,6 @@
 -- enqueue: add one job, as delay() does, once however often it is sent. Jobs that have a time go to enqueue_many.
 -- — -> queued
 -- uses: prelude enqueue known_ids
--- keys: jobs finished finished_before cancelled_in_lane bands turn lanes waiting_since work_signal clock ring
---       lane stats waiting_limits
 -- ARGV[1] id          the job
 -- ARGV[2] band        its priority
 -- ARGV[3] max_crashes "": the body is a whole record, and says when the job was made by the caller's clock

@@ -1,9 +1,6 @@
 -- enqueue_many: add jobs, each once however often it is sent. Of those with the same digest one is live.
 -- — -> queued, or scheduled when it has a time, or when it runs after the owner of its digest
 -- uses: prelude enqueue bulk_enqueue unique_enqueue preview
--- keys: jobs finished finished_before cancelled_in_lane scheduled bands turn lanes waiting_since work_signal due_signal clock
---       ring lane stats scheduled_by_client waiting_limits dead running_counts blocked retrying failures crashes digests
---       unique workers running_of step_jobs runners
 -- ARGV[1] together    "1": add all jobs or none, else ""
 -- ARGV[2] size        how many arguments a job has: 12, or 8 if none has a digest
 -- ARGV[...] jobs      of each, as in enqueue: id, band, max_crashes, client, due ("+ms" from now, "ms" since 1970,

@@ -1,9 +1,6 @@
 -- fire_schedule: enqueue a periodic job for one slot of its schedule, once, however many schedulers try.
 -- — -> queued
 -- uses: prelude enqueue unique known_ids waiting
--- keys: schedules jobs dead finished finished_before bands turn lanes waiting_since work_signal clock ring lane stats digests
---       unique workers running_of failures crashes scheduled retrying waiting_limits scheduled_by_client running_counts
---       blocked cancelled_in_lane runners
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms
 -- ARGV[3] overlap     "allow", or "skip" while the last job lives

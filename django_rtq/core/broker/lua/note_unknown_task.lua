@@ -1,6 +1,5 @@
 -- note_unknown_task: note that a worker claimed a job whose task it does not know, and read the failures of the job.
 -- uses: prelude
--- keys: unknown_tasks errors clock scratch
 -- ARGV[1] id          the job
 -- ARGV[2] task        its name
 -- ARGV[3] worker      who does not know it

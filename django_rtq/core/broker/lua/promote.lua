@@ -2,8 +2,6 @@
 -- on that waited for their rate, and gives back held jobs of tasks that were resumed.
 -- scheduled, retrying -> queued
 -- uses: prelude lanes promote blocking rates held_jobs task_pauses
--- keys: scheduled retrying jobs bands turn lanes waiting_since work_signal clock scratch ring lane
---       scheduled_by_client limits running_counts blocked rate_times next_starts due_signal paused
 -- ARGV[1] limit       jobs, and clients, in this call, at most 100
 -- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""
 --

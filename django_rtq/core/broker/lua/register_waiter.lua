@@ -1,6 +1,5 @@
 -- register_waiter: register that somebody waits for the end of a job, and blocks on `finished_signal` next.
 -- uses: prelude
--- keys: jobs dead waiters finished_signal clock scratch
 -- ARGV[1] id          the job
 -- ARGV[2] wait_ms     how long, at most a minute; 0: only ask
 --

@@ -2,9 +2,6 @@
 -- one of many does in each `pause_ms`, and whoever comes first when a lease has ended. Who tends a queue forgets ids of jobs
 -- that finished long ago, and is told whether there is anything to promote, or to repair.
 -- uses: prelude workers known_ids runners
--- keys: workers clock scratch running_of cancel_requests finished finished_before no_outcome no_outcome_before
---       scheduled scheduled_by_client rate_times next_starts paused
---       lanes signed_on jobs limits running_counts blocked runners
 -- ARGV[1] lease_ms    how long the leases last from now on
 -- ARGV[2] tends       "tended": it may tend queues; "checked": the same, but it promotes nothing; "": it does not
 -- ARGV[3] pause_ms    how long a queue may have been left alone

@@ -3,8 +3,6 @@
 -- running jobs again if there are limits, and lets clients go on that may. Makes skip lists of the turns of many clients.
 -- Compares the number of records with that of ids in all places, from time to time.
 -- uses: prelude lanes blocking recount workers lost_jobs runners
--- keys: bands turn lanes waiting_since work_signal clock scratch ring lane workers signed_on running_of jobs limits
---       running_counts blocked rate_times next_starts job_times due_signal scheduled dead cancelled_in_lane runners
 -- ARGV[1] start       how many lanes, and how many workers, to skip
 -- ARGV[2] limit       lanes, and workers, to check in this call, at most 100
 -- ARGV[3] count_ms    how long after the last time the records are counted

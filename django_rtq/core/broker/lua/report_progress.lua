@@ -1,6 +1,6 @@
 -- report_progress: store the progress of a running job.
 -- uses: prelude
--- keys: running progress clock scratch
+-- KEYS[2] running     the worker's processing list
 -- ARGV[1] id          the job
 -- ARGV[2] line        the progress, JSON
 --

@@ -2,10 +2,7 @@
 -- running -> succeeded, expired, cancelled, retrying, dead, queued or scheduled; cancelled, if it was asked to stop and is not
 -- finished
 -- uses: prelude lanes schedule unique outcomes settle failures running_counts members steps
--- keys: running jobs bands turn lanes waiting_since work_signal clock scratch ring lane failures crashes errors dead
---       scheduled scheduled_by_client retrying due_signal results recent_results finished no_outcome stats waiters
---       finished_signal cancel_requests progress digests unique result_times result_expiry
---       limits running_counts blocked rate_times next_starts job_times ended_members step_jobs steps runners
+-- KEYS[2] running     the worker's processing list
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[...] rows      of each job: verb, id, ms, text, failures to count (1, or 0 for a job that this worker could not run); at
 --                     most 500. What the verbs say, and what their ms and text are:

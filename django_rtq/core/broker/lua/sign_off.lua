@@ -1,6 +1,6 @@
 -- sign_off: remove a worker that holds no jobs.
 -- uses: workers
--- keys: workers running bands work_signal scratch signed_on
+-- KEYS[2] running     the worker's processing list
 -- ARGV[1] worker      its name
 --
 -- returns "ok", or "busy" while it holds jobs

@@ -1,6 +1,5 @@
 -- sign_on: register a new worker. Its name was never used before.
 -- uses: workers
--- keys: workers clock scratch signed_on
 -- ARGV[1] lease_ms    how long its lease lasts
 -- ARGV[2] worker      its name
 --

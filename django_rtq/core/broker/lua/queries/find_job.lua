@@ -1,7 +1,5 @@
 -- find_job: everything stored about one job. Reads only.
 -- uses: prelude job_row known_ids
--- keys: jobs scheduled dead failures crashes errors results finished finished_before no_outcome
---       no_outcome_before workers running_of clock cancel_requests progress step_jobs runners
 -- ARGV[1] id          the job
 --
 -- returns {record, due, died, failures, crashes, errors, outcome, 1 if it succeeded and has no outcome, worker,
