@@ -29,9 +29,10 @@ def measure(env: Environment, readings: Readings) -> None:
     dead = fill(env, readings)
     readers = readers_of()
     readers.job_list.page(QUEUE, "queued")
+    queues = readers.queues.names()
     queries: dict[str, Callable[[], Any]] = {
         "overview": readers.overview.read,
-        "overview_day": lambda: readers.overview.read(DAY),
+        "overview_day": lambda: readers.overview.series.history(queues, DAY, 20, time.time_ns() // 1_000_000),
         "queued": lambda: readers.job_list.page(QUEUE, "queued"),
         "dead": lambda: readers.job_list.page(DEAD_QUEUE, "dead"),
         "clients": lambda: readers.clients.busiest(QUEUE),

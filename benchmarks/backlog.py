@@ -42,7 +42,8 @@ def succeeded_in(queue: str) -> int:
     """The number in the queue's own counters."""
     from django_rtq.console.reading.readers import readers_of
 
-    return readers_of().overview.time_series(queue).total("succeeded")
+    rows = readers_of().overview.read().queues
+    return sum(row.series.total("succeeded") for row in rows if row.details.name == queue)
 
 
 def _wait_until_left(env: Environment, left: Callable[[], int], jobs: float, worker: subprocess.Popen[bytes]) -> None:

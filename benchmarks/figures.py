@@ -169,7 +169,7 @@ FIGURES = {
     "workers.heartbeat_commands_1": Figure("", "commands of Redis in such a heartbeat, one queue"),
     "workers.heartbeat_commands_20": Figure("", "the same with 20 queues"),
     "admin.overview": Figure("ms", "the data of the overview: 50 queues, one hour", Target("<", 50)),
-    "admin.overview_day": Figure("ms", "the same with charts of 24 hours"),
+    "admin.overview_day": Figure("ms", "their counters of 24 hours"),
     "admin.queued": Figure("ms", "a page of waiting jobs, from a million of 10,000 clients", Target("<", 50)),
     "admin.dead": Figure("ms", "a page of dead letters", Target("<", 50)),
     "admin.clients": Figure("ms", "the clients with most waiting jobs and most run time", Target("<", 50)),

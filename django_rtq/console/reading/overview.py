@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,13 +39,7 @@ from django_rtq.console.reading.metrics.task_failures import (
     task_failures_call,
 )
 from django_rtq.console.reading.metrics.task_hours import TaskHours
-from django_rtq.console.reading.metrics.time_series import (
-    AT_ONCE,
-    Series,
-    TimeSeriesReader,
-    merge_series,
-    read_period,
-)
+from django_rtq.console.reading.metrics.time_series import Series, TimeSeriesReader, merge_series
 from django_rtq.console.reading.queues import read_queue_details
 from django_rtq.console.server_info import ServerDetails, read_server
 from django_rtq.core.broker.broker import Broker
@@ -65,6 +60,10 @@ from django_rtq.workflows.workflow_states import (
 )
 
 MAX_RUNNING_SHOWN = 1000  # running jobs of a queue
+SHARED_SECONDS = 1.0  # for which viewers share an overview, at least
+REST = 5  # times as long as the last read took, it is not read again: a fifth of a large Redis is enough for it
+GLANCE_SECONDS = 10.0  # for which a shared one is young
+HISTORY_SECONDS = 60.0  # counters of steps longer than a minute
 USUAL_HOURS = 6  # hours before the current one that say how long tasks usually run
 USUAL_SECONDS = 60.0  # for so long that is not read again
 UNSCHEDULED = 120.0  # seconds without a look for due jobs; a scheduler looks at least once a minute
@@ -182,22 +181,19 @@ class OverviewReader:
         )  # what the server refused, and when that was seen to grow, ms
         self._last_hour: tuple[int, dict[str, dict[str, TaskCounts]]] = (0, {})  # the hour before: queue -> counters
 
-    def read(self, minutes: int = 60, *, step: int | None = None, with_totals: bool = False) -> Overview:
-        """The overview in two round trips, with counters of the last `minutes` in steps of `step` minutes.
+    def read(self, *, with_totals: bool = False) -> Overview:
+        """The overview in two round trips.
 
         `with_totals` adds what metrics for Prometheus need, and brings it up to date in Redis.
         """
-        minutes, step = read_period(minutes, step)
         also = [*(flows := workflow_commands(self._broker)), *deploy_commands(self._broker)]
         names, known, info, replies_to_also = self.read_names(with_info=True, also=also)
-        if minutes > AT_ONCE:  # these are cached then, and only the last steps are read below
-            self.series.read_many(names, minutes, step, info.now_ms)
         packet, hour = Packet(), info.now_ms // HOUR_MS
         kept_hour, kept = self._last_hour  # it does not change any more
         last_hour = dict(kept) if kept_hour == hour - 1 else {}
         unread = [name for name in names if name not in last_hour]
         for name in names:
-            packet.add("history", self.series.command(name, minutes, step, info.now_ms))
+            packet.add("history", self.series.hour_command(name, info.now_ms))
             _add_queue(packet, self._keys.of(name), hour, with_totals=with_totals, with_past=name in unread)
         self._add_workers(packet, names, known)
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
@@ -210,9 +206,7 @@ class OverviewReader:
             name: read_task_metrics(flats, last_hour[name], b"w" if _is_running(processing) else b"rw")
             for name, flats, processing in zip(names, hours, replies["processing"], strict=True)
         }
-        series = [
-            self.series.read(name, minutes, step, reply) for name, reply in zip(names, replies["history"], strict=True)
-        ]
+        series = [self.series.read_hour(*pair) for pair in zip(names, replies["history"], strict=True)]
         replies["workflows"], replies["deploys"] = replies_to_also[: len(flows)], replies_to_also[len(flows) :]
         workers = _with_usual(_read_workers(names, _notes(known, replies), replies["processing"]), tasks)
         return _overview(names, info, replies, tasks, series, workers)
@@ -226,12 +220,6 @@ class OverviewReader:
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
         workers = _read_workers(names, _notes(known, replies), replies["processing"])
         return _with_usual(workers, dict.fromkeys(names, self._usual_metrics(names))) if with_usual else workers
-
-    def time_series(self, queue: str, minutes: int = 60, *, step: int | None = None) -> Series:
-        """The counters of one queue, as in read()."""
-        minutes, step = read_period(minutes, step)
-        now_ms = clock_ms(self._redis.execute_one(("TIME",), resend=True))
-        return self.series.read_many([queue], minutes, step, now_ms)[0]
 
     def read_names(
         self, *, with_info: bool = False, also: Sequence[Command] = ()
@@ -281,6 +269,54 @@ class OverviewReader:
         for worker in known:
             packet.add("note", ("HGETALL", self._keys.worker(worker)))
             packet.add("left", ("PTTL", self._keys.worker(worker)))
+
+
+class SharedOverview:
+    """Reads the overview for the pages of the admin. Any thread may use it."""
+
+    def __init__(self, reader: OverviewReader) -> None:
+        self._reader = reader
+        self._lock = threading.Lock()
+        self._latest: Overview | BrokerError | None = None
+        self._latest_at = 0.0
+        self._until = 0.0
+        self._history: dict[tuple[int, int], tuple[float, list[str], list[Series]]] = {}
+
+    def read(self, *, fresh: bool = False) -> Overview:
+        """The overview, about a second old at most; `fresh`: read now. Two round trips.
+
+        Raises BrokerError. If a read fails, those who wait for it get the same error.
+        """
+        asked_at = time.monotonic()
+        with self._lock:
+            if self._latest is None or (self._latest_at < asked_at if fresh else self._until <= asked_at):
+                began_at = time.monotonic()
+                self._latest = self._try_to_read()
+                now = self._latest_at = time.monotonic()
+                self._until = now + max(SHARED_SECONDS, REST * (now - began_at))
+            if isinstance(self._latest, BrokerError):
+                raise self._latest
+            return self._latest
+
+    def glance(self) -> Overview | None:
+        """The last overview if it is young, without asking Redis."""
+        latest, age = self._latest, time.monotonic() - self._latest_at
+        return latest if isinstance(latest, Overview) and age < GLANCE_SECONDS else None
+
+    def history(self, overview: Overview, minutes: int, step: int) -> list[Series]:
+        """The counters of all queues, up to a minute old."""
+        names, key = [row.details.name for row in overview.queues], (minutes, step)
+        at, of, series = self._history.get(key, (0.0, [], []))
+        if of != names or time.monotonic() - at >= HISTORY_SECONDS:
+            series = self._reader.series.history(names, minutes, step, int(overview.now.timestamp() * 1000))
+            self._history[key] = (time.monotonic(), names, series)
+        return series
+
+    def _try_to_read(self) -> Overview | BrokerError:
+        try:
+            return self._reader.read()
+        except BrokerError as error:
+            return error
 
 
 def _overview(

@@ -21,9 +21,8 @@ from django_rtq.console.reading.jobs.walk import JobWalk, Shown
 from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import Deploy, VersionRuns, deploy_commands, read_deploys
 from django_rtq.console.reading.metrics.time_series import Series
-from django_rtq.console.reading.overview import OverviewReader
+from django_rtq.console.reading.overview import OverviewReader, SharedOverview
 from django_rtq.console.reading.queues import QueueReader, read_queue_details
-from django_rtq.console.reading.shared_overview import SharedOverview
 from django_rtq.console.reading.sweep import Sweeper
 from django_rtq.console.reading.task_details import TaskReader
 from django_rtq.console.server_info import ServerDetails, read_server
@@ -128,7 +127,7 @@ class Readers:
             SCRIPTS["queue_overview"].call(keys, ()),
             self.clients.busiest_command(queue, MOST_CLIENTS),
             SCRIPTS["task_history"].call(keys, (0, "", 0, 1)),
-            history.command(queue, 60, 1, now_ms),
+            history.hour_command(queue, now_ms),
             *deploy_commands(self.broker),
         ]
         page = walk.page(cursor, limit)
@@ -138,7 +137,7 @@ class Readers:
             page=page,
             clients=self.clients.read_busiest(queue, busiest, MOST_CLIENTS),
             versions=VersionRuns.read_all(versions),
-            series=history.read(queue, 60, 1, minutes),
+            series=history.read_hour(queue, minutes),
             deploys=read_deploys(deploys),
         )
 

@@ -25,10 +25,9 @@ from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
 from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import TaskMetrics, merged_versions
 from django_rtq.console.reading.metrics.time_series import merge_series
-from django_rtq.console.reading.overview import Overview
+from django_rtq.console.reading.overview import Overview, SharedOverview
 from django_rtq.console.reading.queues import QueueReader
 from django_rtq.console.reading.readers import MOST_CLIENTS, QueuePage, Readers, readers_of
-from django_rtq.console.reading.shared_overview import SharedOverview
 from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
 from django_rtq.console.reading.task_details import TaskReader
 from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards

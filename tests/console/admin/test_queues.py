@@ -11,7 +11,7 @@ from django.test import override_settings
 from django_rtq.console.admin.display import jobs as job_table
 from django_rtq.console.admin.display.charts.history import SPANS, history_charts
 from django_rtq.console.nouns import Queue
-from django_rtq.console.reading import shared_overview
+from django_rtq.console.reading import overview as shared_overview
 from django_rtq.console.subjects.queues import QUEUES
 from django_rtq.core.broker.brokers import get_broker
 from tests.console.admin.conftest import logged, text
@@ -105,11 +105,11 @@ def test_many_queues_have_pages(broker, viewer, monkeypatch):
 
 
 def test_lines_end_with_the_last_whole_minute(broker, jobs, readers):
-    keys, front = broker.keys.of(QUEUE), readers.overview.read(60)
+    keys, front = broker.keys.of(QUEUE), readers.overview.read()
     began = int(front.queues[0].series.begins_at.timestamp()) // 60
     for ago, number in ((0, 7), (1, 5)):
         broker.redis.execute_one(("HSET", keys.stats + b"%d" % (began + 59 - ago), "succeeded", number))
-    throughput, _ = history_charts([row.series for row in readers.overview.read(60).queues], SPANS["1h"])
+    throughput, _ = history_charts([row.series for row in readers.overview.read().queues], SPANS["1h"])
     assert throughput["svg"].count("<rect") == 59
     assert re.findall(r"succeeded (\d+)", throughput["svg"])[-1] in ("5", "7")  # 7 when a minute has ended since
     assert QUEUES.used(front)[0].last_hour.counts == [0] * 59

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import Permission
 
 from django_rtq.console.admin.refreshing import content_digest
-from django_rtq.console.reading import shared_overview
+from django_rtq.console.reading import overview as shared_overview
 from tests.console.admin.conftest import text
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.server_clock import minute_with_time_left

@@ -345,7 +345,7 @@ def test_who_may_not_see_queues_gets_no_links(person, broker):
 
 @pytest.mark.django_db
 def test_the_list_asks_redis_as_often_for_many_as_for_one(admin_client, broker, round_trips, monkeypatch):
-    monkeypatch.setattr("django_rtq.console.reading.shared_overview.SHARED_SECONDS", 60)
+    monkeypatch.setattr("django_rtq.console.reading.overview.SHARED_SECONDS", 60)
 
     def asked(count):
         monkeypatch.setattr(registry, "_tasks", {})

@@ -2,7 +2,7 @@
 
 from django_rtq.console.roll_up import RollUp
 from django_rtq.core.scheduler.scheduler import Scheduler
-from tests.console.lua.test_time_series import set_counters
+from tests.console.lua.test_time_series import history, set_counters
 from tests.support.console_steps import roll_up
 from tests.support.jobs import QUEUE
 
@@ -95,7 +95,7 @@ def test_a_month_is_read_from_hours_and_the_present_one_from_minutes(redis, brok
     set_counters(redis, broker, hour * 60, succeeded=5)
     set_counters(redis, broker, (hour - 3) * 60, succeeded=1000)  # it is in the sums of its hour, and counts nothing
 
-    series = readers.overview.time_series(QUEUE, MONTH, step=60)
+    series = history(redis, readers, MONTH, 60)
 
     assert (series.steps, series.step_seconds, series.total("succeeded")) == (720, 3600, 35)
     assert series.of("succeeded")[-101] == 20
@@ -106,4 +106,4 @@ def test_hours_that_are_not_added_up_yet_are_read_from_minutes(redis, broker, ke
     redis.hset(keys.hours + b"%d" % (hour - 3), mapping={"succeeded": 10})
     set_counters(redis, broker, (hour - 2) * 60 + 1, succeeded=5)
 
-    assert readers.overview.time_series(QUEUE, MONTH, step=60).total("succeeded") == 15
+    assert history(redis, readers, MONTH, 60).total("succeeded") == 15

@@ -13,6 +13,11 @@ def minute(redis):
     return minute_with_time_left(redis)
 
 
+def history(redis, readers, minutes, step=1, queue=QUEUE):
+    """The series of a queue."""
+    return readers.overview.series.history([queue], minutes, step, int(redis.time()[0]) * 1000)[0]
+
+
 def set_counters(redis, broker, minute, **counters):
     redis.hset(broker.keys.of(QUEUE).stats + b"%d" % minute, mapping=counters)
 
@@ -21,9 +26,10 @@ def test_each_minute_has_its_number_and_the_present_one_is_the_last(redis, broke
     set_counters(redis, broker, minute, succeeded=3)
     set_counters(redis, broker, minute - 2, succeeded=5, failed=1)
 
-    series = readers.overview.time_series(QUEUE, 4)
+    series = history(redis, readers, 4)
 
     assert (series.of("succeeded"), series.of("failed")) == ([0, 5, 0, 3], [0, 1, 0, 0])
+    assert (series.total("succeeded"), series.total("succeeded", 2)) == (8, 3)
     assert (series.step_seconds, series.steps) == (60, 4)
     assert series.begins_at.timestamp() == (minute - 3) * 60
 
@@ -33,39 +39,17 @@ def test_minutes_are_added_up_in_steps_that_begin_at_round_times(redis, broker, 
     for place in range(-5, minute - first + 1):
         set_counters(redis, broker, first + place, dead=1)
 
-    series = readers.overview.time_series(QUEUE, 10, step=5)
+    series = history(redis, readers, 10, 5)
 
     assert series.of("dead") == [5, minute - first + 1]
     assert series.begins_at.timestamp() == (first - 5) * 60
 
 
 def test_what_never_happened_is_nought(redis, readers):
-    series = readers.overview.time_series("never", 3)
+    series = history(redis, readers, 3, queue="never")
 
     assert series.of("succeeded") == [0, 0, 0]
     assert (series.total("succeeded"), series.total("succeeded", 2)) == (0, 0)
-
-
-def test_the_last_steps_can_be_added_up_alone(redis, broker, readers, minute):
-    for place, number in enumerate((1, 10, 100)):
-        set_counters(redis, broker, minute - 2 + place, succeeded=number)
-
-    series = readers.overview.time_series(QUEUE, 3)
-
-    assert (series.total("succeeded"), series.total("succeeded", 2)) == (111, 110)
-
-
-def test_more_than_two_days_are_read_in_steps_of_whole_hours(redis, readers):
-    two_days, week = readers.overview.time_series(QUEUE, 2880), readers.overview.time_series(QUEUE, 10_080)
-
-    assert (two_days.steps, two_days.step_seconds) == (60, 48 * 60)
-    assert (week.steps, week.step_seconds) == (56, 3 * 3600)
-
-
-def test_30_days_are_the_most(redis, readers):
-    series = readers.overview.time_series(QUEUE, 1_000_000)
-
-    assert (series.steps, series.step_seconds) == (60, 12 * 3600)
 
 
 @pytest.mark.parametrize(("minutes", "step"), [(1440, 20), (2880, 1), (2880, 7), (7 * 1440, 120), (30 * 1440, 720)])
@@ -78,7 +62,7 @@ def test_a_long_history_is_read_in_short_calls_with_the_same_answer(redis, keys,
     reader = readers.overview.series
     calls = reader._calls(QUEUE, minutes, step, minute * 60_000)
 
-    series = readers.overview.time_series(QUEUE, minutes, step=step)
+    series = history(redis, readers, minutes, step)
 
     first = series.last - series.steps + 1
     expected = [0] * series.steps
@@ -100,7 +84,7 @@ def test_hours_that_are_rolled_up_are_read_in_short_calls_too(redis, broker, rea
         pipe.hset(keys.stats + b"%d" % (minute - back), "succeeded", 1)
     pipe.execute()
 
-    series = readers.overview.time_series(QUEUE, 10 * 1440, step=60)
+    series = history(redis, readers, 10 * 1440, 60)
 
     rolled_up = [1000] * (240 - hours)
     assert series.of("succeeded")[: len(rolled_up)] == rolled_up

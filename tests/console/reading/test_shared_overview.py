@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.reading import shared_overview
+from django_rtq.console.reading import overview as shared_overview
 from django_rtq.console.reading.overview import OverviewReader
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.jobs import QUEUE, queued_job

@@ -23,35 +23,34 @@ def minute(redis):
 @pytest.fixture
 def asked(broker, monkeypatch):
     """For how many minutes each question is."""
-    found, ask = [], TimeSeriesReader.command
+    found, ask = [], TimeSeriesReader.hour_command
 
     def noted(self, *args):
         command = ask(self, *args)
         found.append(command[-4])
         return command
 
-    monkeypatch.setattr(TimeSeriesReader, "command", noted)
+    monkeypatch.setattr(TimeSeriesReader, "hour_command", noted)
     return found
 
 
-def series(readers, step=1, minutes=MINUTES):
+def series(readers):
     """That of the only queue, as the overview gets it."""
-    (row,) = readers.overview.read(minutes, step=step).queues
+    (row,) = readers.overview.read().queues
     return row.series
 
 
-@pytest.mark.parametrize("step", [1, 15])
-def test_the_second_question_is_short_and_its_answer_the_same(redis, broker, readers, minute, asked, step):
+def test_the_second_question_is_short_and_its_answer_the_same(redis, broker, readers, minute, asked):
     queued_job(broker)
     for ago in range(MINUTES + 5):
         set_counters(redis, broker, minute - ago, succeeded=ago, run_ms=7)
-    first = series(readers, step)
+    first = series(readers)
     set_counters(redis, broker, minute, succeeded=100, failed=3)
 
-    second = series(readers, step)
+    second = series(readers)
 
-    assert asked == [MINUTES, 2 * step]
-    assert second == series(Readers(broker), step)
+    assert asked == [MINUTES, 2]
+    assert second == series(Readers(broker))
     assert second != first
 
 
@@ -61,7 +60,7 @@ def test_hours_later_nothing_is_missing(redis, broker, readers, minute, asked):
         set_counters(redis, broker, minute - ago, succeeded=ago)
     expected = series(readers)
     for past in (1, 7, MINUTES - 1, MINUTES, 5 * MINUTES):
-        readers.overview.series._cache[(QUEUE, MINUTES, 1)] = replace(
+        readers.overview.series._hours[QUEUE] = replace(
             expected,
             begins_at=expected.begins_at - timedelta(minutes=past),
             counts={"enqueued": expected.of("enqueued"), "succeeded": list(range(MINUTES - 1 + past, past - 1, -1))},
@@ -74,8 +73,7 @@ def test_a_clock_that_was_put_back_is_believed(redis, broker, readers, minute):
     queued_job(broker)
     set_counters(redis, broker, minute - 3, succeeded=3)
     expected = series(readers)
-    history = readers.overview.series
-    history._cache[(QUEUE, MINUTES, 1)] = replace(expected, begins_at=expected.begins_at + timedelta(hours=3))
+    readers.overview.series._hours[QUEUE] = replace(expected, begins_at=expected.begins_at + timedelta(hours=3))
 
     assert series(readers) == expected
 

@@ -45,14 +45,14 @@ def test_a_crash_is_a_failed_run_of_its_task(redis, broker, readers):
 
     figures = readers.tasks.all()[0]["shop.tasks.ship"]
     assert (figures.failed, figures.dead, figures.retried, figures.failure_rate) == (2, 1, 1, 1.0)
-    assert readers.overview.time_series(QUEUE).total("failed") == 2
+    assert readers.overview.read().queues[0].series.total("failed") == 2
 
 
 def test_a_task_whose_name_cannot_be_read_counts_for_the_queue_alone(redis, broker, readers):
     broker.reclaim_child(QUEUE, WORKER, [claimed_job(broker, body='{"task":"a\\"b"}').id])
 
     assert readers.tasks.all()[0] == {}
-    assert readers.overview.time_series(QUEUE).total("failed") == 1
+    assert readers.overview.read().queues[0].series.total("failed") == 1
 
 
 def test_it_waits_for_no_lease_and_no_hold(redis, broker):

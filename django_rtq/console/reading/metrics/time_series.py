@@ -1,7 +1,6 @@
 """Time series: the counters of a queue by the minute, for two days, and by the hour, for 30 days.
 
-Past minutes do not change. So a process caches them and reads only the last steps: reading a whole day of fifty queues
-takes a third of a second each time.
+Past minutes do not change. So a process keeps those of the last hour and reads only the new ones.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
-MOST_MINUTES, MOST_HOURS = 2880, 720  # that are kept
+MOST_MINUTES = 2880  # that are kept
 AT_ONCE = 120  # minutes that one script call reads, or hours that are rolled up
-MAX_CACHED = 1000  # series; a busy one takes about 50 KB
+HOUR = 60  # minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,49 +58,36 @@ def merge_series(series: Sequence[Series]) -> Series:
 
 
 class TimeSeriesReader:
-    """Reads series. Any thread may use it: cached series are replaced, never changed."""
+    """Reads series. Any thread may use it: what is kept is replaced, never changed."""
 
     def __init__(self, broker: Broker) -> None:
         self._redis, self._keys = broker.redis, broker.keys
-        self._cache: dict[tuple[str, int, int], Series] = {}
+        self._hours: dict[str, Series] = {}  # by queue
 
-    def command(self, queue: str, minutes: int, step: int, now_ms: int) -> Command:
-        """The command for read(), of AT_ONCE minutes at most: asks for the steps that are not cached, and one more."""
-        return self._call(queue, self._unknown(queue, minutes, step, now_ms), step)
+    def hour_command(self, queue: str, now_ms: int) -> Command:
+        """The command for read_hour(): asks for the minutes that are not known, and one more."""
+        known = self._hours.get(queue)
+        # The last minute was not over then, and another may begin before the command arrives.
+        return self._call(queue, HOUR if known is None else min(HOUR, max(2, now_ms // 60_000 - known.last + 2)), 1)
 
-    def _unknown(self, queue: str, minutes: int, step: int, now_ms: int) -> int:
-        """How many minutes have to be read."""
-        cached = self._cache.get((queue, minutes, step))
-        if cached is None:
-            return minutes
-        # The last step was not over then, and another may begin before the command arrives.
-        return min(minutes, max(2, now_ms // 60_000 // step - cached.last + 2) * step)
-
-    def read_many(self, queues: Sequence[str], minutes: int, step: int, now_ms: int) -> list[Series]:
-        """The series of some queues, in one round trip. `now_ms` is the server's time."""
-        minutes, step = read_period(minutes, step)
-        commands = [self._calls(queue, self._unknown(queue, minutes, step, now_ms), step, now_ms) for queue in queues]
-        replies = iter(self._redis.execute([call for calls in commands for call in calls], resend=True))
-        return [
-            self.read(queue, minutes, step, _merged([next(replies) for _ in calls], step))
-            for queue, calls in zip(queues, commands, strict=True)
-        ]
-
-    def read(self, queue: str, minutes: int, step: int, reply: list[Any]) -> Series:
-        """Read the reply to command(). Returns the whole series."""
-        series = _series(reply, step)
-        steps = -(-minutes // step)
-        if series.steps < steps:
-            cached = self._cache.get((queue, minutes, step))
-            joined = None if cached is None else _joined(cached, series)
-            if joined is None:  # the clock was put back, or it is another Redis: read it all
-                calls = self._calls(queue, minutes, step, reply[0])
-                joined = _series(_merged(self._redis.execute(calls, resend=True), step), step)
-            series = joined
-        if len(self._cache) >= MAX_CACHED:
-            self._cache.clear()
-        self._cache[(queue, minutes, step)] = series
+    def read_hour(self, queue: str, reply: list[Any]) -> Series:
+        """The last hour by the minute, from the reply to hour_command()."""
+        series, known = _series(reply, 1), self._hours.get(queue)
+        if series.steps < HOUR:
+            joined = None if known is None else _joined(known, series)
+            # Or else the clock was put back, or it is another Redis: read it all.
+            series = joined or _series(self._redis.execute_one(self._call(queue, HOUR, 1), resend=True), 1)
+        self._hours[queue] = series
         return series
+
+    def history(self, queues: Sequence[str], minutes: int, step: int, now_ms: int) -> list[Series]:
+        """The last `minutes` of these queues in steps of so many, in one round trip. `now_ms`: the server's time.
+
+        Beyond two days the steps are whole hours. At most 30 days are kept.
+        """
+        commands = [self._calls(queue, minutes, step, now_ms) for queue in queues]
+        replies = iter(self._redis.execute([call for calls in commands for call in calls], resend=True))
+        return [_series(_merged([next(replies) for _ in calls], step), step) for calls in commands]
 
     def _call(self, queue: str, minutes: int, step: int, begins: int = 0, ends: int = 0) -> Command:
         return SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step, begins, ends))
@@ -115,14 +101,6 @@ class TimeSeriesReader:
         if first < oldest:
             cuts[1:1] = [*range(first + AT_ONCE * 60, oldest, AT_ONCE * 60), oldest]
         return [self._call(queue, minutes, step, begins, ends) for begins, ends in pairwise(cuts)]
-
-
-def read_period(minutes: int, step: int | None) -> tuple[int, int]:
-    """How many minutes can be read, and the minutes in each step: by default a sixtieth. Beyond two days these are
-    whole hours."""
-    minutes = max(1, min(minutes, MOST_HOURS * 60))
-    step = step or max(1, minutes // 60)
-    return minutes, step if minutes <= MOST_MINUTES else -(-step // 60) * 60
 
 
 def _merged(replies: Sequence[list[Any]], step: int) -> list[Any]:
@@ -150,25 +128,17 @@ def _series(reply: list[Any], step: int) -> Series:
     return Series(begins_at=begins_at, step_seconds=step * 60, steps=steps, counts=counts)
 
 
-def _joined(cached: Series, latest: Series) -> Series | None:
-    """The past steps of the cached series, then the latest; None if they do not fit together."""
-    first, begins = latest.last - cached.steps + 1, latest.last - latest.steps + 1
-    start = first - (cached.last - cached.steps + 1)
-    if start < 0 or begins > cached.last or not _agree(cached, latest, cached.last - begins):
+def _joined(known: Series, latest: Series) -> Series | None:
+    """The past steps of the known series, then the latest; None if they do not fit together."""
+    first, begins = latest.last - known.steps + 1, latest.last - latest.steps + 1
+    start, over = first - (known.last - known.steps + 1), known.last - begins
+    if start < 0 or over < 0:
         return None
-    end = start + cached.steps - latest.steps
-    return Series(
-        begins_at=clock_moment(first * cached.step_seconds * 1000),
-        step_seconds=cached.step_seconds,
-        steps=cached.steps,
-        counts={name: cached.of(name)[start:end] + latest.of(name) for name in {**cached.counts, **latest.counts}},
-    )
-
-
-def _agree(cached: Series, latest: Series, over: int) -> bool:
-    """Whether the past steps of both are the same, and no counter of the next step went down."""
-    for name in {**cached.counts, **latest.counts}:
-        before, now = cached.of(name), latest.of(name)
+    counts: dict[str, list[int]] = {}
+    for name in {**known.counts, **latest.counts}:
+        before, now = known.of(name), latest.of(name)
         if before[-1 - over : -1] != now[:over] or before[-1] > now[over]:
-            return False
-    return True
+            return None  # a past step is another, or a counter of the next one went down
+        counts[name] = before[start : start + known.steps - latest.steps] + now
+    begins_at = clock_moment(first * known.step_seconds * 1000)
+    return Series(begins_at=begins_at, step_seconds=known.step_seconds, steps=known.steps, counts=counts)
