@@ -172,9 +172,8 @@ class Demo:
     def _totals(self) -> Counter[str]:
         """The counters of both queues since the demo began."""
         totals: Counter[str] = Counter()
-        for queue in QUEUES:
-            counts = self._readers.overview.time_series(queue).counts
-            totals.update({name: sum(numbers) for name, numbers in counts.items()})
+        for row in self._readers.overview.read().queues:
+            totals.update({name: sum(numbers) for name, numbers in row.series.counts.items()})
         return totals
 
     def _manage(self, *arguments: str) -> str:
