@@ -12,13 +12,9 @@ import urllib.request
 import pytest
 from django.test import Client, override_settings
 from django.urls import path
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.registry import Collector
 
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.settlement import Settlement
-from django_rtq.monitoring.prometheus import RTQCollector, exposition, metrics_view
-from django_rtq.monitoring.prometheus.exposition import metrics_text
+from django_rtq.monitoring.prometheus import metrics_view
 from tests.markdown import ROOT
 from tests.monitoring.prometheus.samples import Samples
 from tests.support.commands import run
@@ -93,23 +89,6 @@ def test_prometheus_which_accepts_both_gets_text(broker, client):
     response = client.get("/metrics/rtq/", headers={"Accept": accept})
 
     assert response["Content-Type"].startswith("text/plain; version=0.0.4")
-
-
-def test_the_text_is_that_of_the_official_client(broker):
-    queued_job(broker)
-    names = ["ship", 'a "quoted" \\ name\nof two lines', "发送"]
-    counters = [value for name in names for value in (f"done {name}", 2**60, f"r-5 {name}", 3, f"run_us {name}", 12345)]
-    metrics_text()
-    broker.settle("w1", QUEUE, Settlement(metrics=[(13, 7, len(counters) // 2, *counters)]))
-    metrics = list(RTQCollector().collect())
-
-    class Once(Collector):
-        def collect(self):
-            return metrics
-
-    registry = CollectorRegistry()
-    registry.register(Once())
-    assert exposition._plain_text(metrics) == generate_latest(registry)
 
 
 @pytest.mark.parametrize(("method", "status"), [("head", 200), ("post", 405)])
