@@ -21,7 +21,6 @@ from django_rtq.core.tasks import registry
 from django_rtq.core.worker.process.run import Run, runs_of
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound
-from django_rtq.workflows.batches.batch_calls import most_together
 
 
 class _Kind(NamedTuple):
@@ -111,6 +110,18 @@ class CallGatherer:
         for claimed in fetched.claimed:
             for run in self._make_runs(claimed, self._session.worker):
                 self._add(run)
+
+
+def most_together(run: Run, config: Config) -> int:
+    """How many jobs a call may get with this one. Half as many after two failures, a quarter after three; in its last
+    attempt it runs alone, so that one job does not bury others.
+    """
+    most = run.task.batch or 1
+    if run.failures < 1:
+        return most
+    if run.failures + 1 >= run.max_attempts(config):
+        return 1
+    return max(1, most >> (run.failures - 1))
 
 
 def claim_lanes(lanes: Sequence[LaneClaim], broker: WorkerBroker, worker: str) -> ClaimResult:
