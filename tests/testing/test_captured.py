@@ -1,7 +1,5 @@
 """captured() collects jobs in place of Redis, and compares them with what a test expects."""
 
-import asyncio
-import threading
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -58,25 +56,6 @@ def test_options_of_the_call_can_be_read(jobs):
     (job,) = jobs
     assert (job.queue, job.priority, job.run_after, job.expires) == ("slow", 5, timedelta(minutes=1), TOMORROW)
     assert (job.at_front, job.options, job.state) == (False, {"max_attempts": 2}, JobState.SCHEDULED)
-
-
-def test_threads_and_coroutines_are_captured_too(jobs):
-    thread = threading.Thread(target=send_mail.delay, args=["thread"])
-    thread.start()
-    thread.join()
-    handle = asyncio.run(send_mail.adelay("coroutine"))
-
-    assert [job.args for job in jobs] == [["thread"], ["coroutine"]]
-    assert jobs[1].id == handle.id
-
-
-def test_the_inner_of_two_blocks_gets_the_jobs(jobs):
-    with captured() as inner:
-        send_mail.delay("inner")
-    send_mail.delay("outer")
-
-    assert [job.args for job in inner] == [["inner"]]
-    assert [job.args for job in jobs] == [["outer"]]
 
 
 def test_settings_may_be_overridden_inside(jobs):
@@ -270,24 +249,3 @@ def test_what_else_needs_redis_is_refused_with_the_way_out(jobs):
         _ = get_broker().maintenance
     with pytest.raises(RedisNotAllowed):
         Readers(get_broker())
-
-
-# -- decorators
-
-collected = captured()
-
-
-@collected
-def test_it_decorates_functions():
-    send_mail.delay("a")
-    collected.assert_enqueued(send_mail, times=1)
-
-
-def test_it_decorates_coroutine_functions():
-    @collected
-    async def check():
-        await asyncio.sleep(0)
-        await send_mail.adelay("a")
-        return len(collected)
-
-    assert asyncio.run(check()) == 1

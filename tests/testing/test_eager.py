@@ -4,12 +4,8 @@ import asyncio
 import threading
 import time
 from datetime import datetime, timedelta, timezone
-from unittest import mock
 
 import pytest
-from django.contrib.auth.models import User
-from django.db import connection, transaction
-from django.test import TestCase
 from django.utils import translation
 
 from django_rtq import JobState, current_job, signals, task
@@ -51,15 +47,6 @@ def test_a_result_that_is_no_json_fails_as_in_a_worker(runs):
 @task
 def returns_an_object():
     return object()
-
-
-@task(batch=10)
-def squares(calls):
-    return [call.args[0] ** 2 for call in calls]
-
-
-def test_a_function_for_many_jobs_gets_one(runs):
-    assert squares.delay(3).result == 9
 
 
 def test_a_job_knows_itself_and_nested_jobs_do_not_disturb_it(runs, ran):
@@ -276,32 +263,3 @@ def language():
 @task
 async def alanguage():
     return translation.get_language()
-
-
-# -- databases
-
-
-@task
-def add_user(name):
-    User.objects.create(username=name)
-    return [connection.in_atomic_block, threading.get_ident()]
-
-
-class TestInATransaction(TestCase):
-    @eager()
-    def test_a_failed_job_rolls_back_its_own_block_only(self):
-        User.objects.create(username="before")
-        with pytest.raises(ValueError, match="after the insert"), mock.patch(f"{__name__}.FAIL", True):
-            insert_and_fail.delay()
-        assert [user.username for user in User.objects.all()] == ["before"]
-
-
-FAIL = False
-
-
-@task
-def insert_and_fail():
-    with transaction.atomic():
-        User.objects.create(username="inside")
-        if FAIL:
-            raise ValueError("after the insert")

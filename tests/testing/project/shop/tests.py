@@ -1,7 +1,6 @@
 """Tests in the manner of unittest and Django."""
 
 from datetime import timedelta
-from unittest import mock
 
 from django.contrib.auth.models import Group
 from django.test import SimpleTestCase, TestCase, TransactionTestCase
@@ -17,15 +16,6 @@ class Guard(SimpleTestCase):
             add_group.delay("a")
         with self.assertRaises(RedisNotAllowed):
             drain()
-
-    async def test_adelay_is_refused(self):
-        with self.assertRaises(RedisNotAllowed):
-            await add_group.adelay("a")
-
-    def test_delay_can_be_replaced(self):
-        with mock.patch("shop.tasks.add_group.delay") as delay:
-            add_group.delay("a")
-        delay.assert_called_once_with("a")
 
 
 class Captured(CapturedMixin, TestCase):
