@@ -18,17 +18,15 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.testing.activation import Activation
 
-_FAKE = "django_rtq.testing.private_redis.connect_to_fake"
-SHARED_FAKE = "django_rtq.testing.private_redis.connect_to_shared_fake"
-_fake_servers: list[Any] = []
+SHARED_FAKE = "django_rtq.testing.private_redis.connect_to_fake"
 
 
 def private_redis(redis: str | Mapping[str, Any] = "") -> PrivateRedis:
     """Use an empty Redis in a block or test: this one, else RTQ["TEST_REDIS"], else fakeredis.
 
-    `redis` has one of the forms of RTQ["REDIS"]. On a server all keys get a prefix of their own, and are deleted at the
-    end, so tests can share it, also in parallel. fakeredis exists in this process only. Raises ConfigurationError if
-    there is none of them.
+    `redis` has one of the forms of RTQ["REDIS"]. All keys get a prefix of their own, and are deleted at the end, so
+    tests can share a server, also in parallel. fakeredis exists in this process only. Raises ConfigurationError without
+    any of them.
     """
     return PrivateRedis(redis)
 
@@ -41,11 +39,9 @@ class PrivateRedis(Activation):
         self._redis = redis
 
     def enter(self, stack: ExitStack) -> None:
-        redis = self._redis or get_config().test_redis
-        if redis in ("", _FAKE):  # the latter: inside another block
-            redis = _FAKE
-            _fake_servers.append(new_fake_server())
-            stack.callback(_fake_servers.pop)
+        redis = self._redis or get_config().test_redis or SHARED_FAKE
+        if redis == SHARED_FAKE:
+            shared_fake_server()  # or it says what to install
         options = {**(getattr(settings, "RTQ", None) or {}), "TEST_REDIS": redis, "TEST": None}
         options["PREFIX"] = new_prefix()
         stack.enter_context(substitute_broker(None))
@@ -54,11 +50,6 @@ class PrivateRedis(Activation):
 
 
 def connect_to_fake() -> Any:
-    """The factory that RTQ["TEST_REDIS"] names inside the block."""
-    return importlib.import_module("fakeredis").FakeRedis(server=_fake_servers[-1])
-
-
-def connect_to_shared_fake() -> Any:
     """The factory that SHARED_FAKE names: of a server in this process, where users have prefixes."""
     return importlib.import_module("fakeredis").FakeRedis(server=shared_fake_server())
 
@@ -66,16 +57,6 @@ def connect_to_shared_fake() -> Any:
 @functools.cache
 def shared_fake_server() -> Any:
     """That server. Raises ConfigurationError if fakeredis is not installed."""
-    return new_fake_server()
-
-
-def new_prefix() -> str:
-    """A prefix for the keys of one block, or one process."""
-    return f"rtq-test-{secrets.token_hex(6)}"
-
-
-def new_fake_server() -> Any:
-    """A server in this process. Raises ConfigurationError if fakeredis is not installed."""
     try:
         importlib.import_module("lupa")
         return importlib.import_module("fakeredis").FakeServer()
@@ -85,14 +66,18 @@ def new_fake_server() -> Any:
         ) from error
 
 
+def new_prefix() -> str:
+    """A prefix for the keys of one block, or one process."""
+    return f"rtq-test-{secrets.token_hex(6)}"
+
+
 def delete_all(broker: Broker) -> None:
     """Delete all keys with the prefix of the broker, and close its connections."""
-    if broker.config.redis != _FAKE:  # nobody else has that server
-        pattern, cursor = f"*{broker.config.prefix}[:.]*", b"0"
-        while True:
-            cursor, keys = broker.redis.execute_one(("SCAN", cursor, "MATCH", pattern, "COUNT", 1000))
-            if keys:
-                broker.redis.execute_one(("UNLINK", *keys))
-            if cursor == b"0":
-                break
+    pattern, cursor = f"*{broker.config.prefix}[:.]*", b"0"
+    while True:
+        cursor, keys = broker.redis.execute_one(("SCAN", cursor, "MATCH", pattern, "COUNT", 1000))
+        if keys:
+            broker.redis.execute_one(("UNLINK", *keys))
+        if cursor == b"0":
+            break
     broker.close()

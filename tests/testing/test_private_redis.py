@@ -9,6 +9,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
 from django_rtq.testing import captured, drain, private_redis
+from django_rtq.testing.private_redis import shared_fake_server
 from testproject.settings import RTQ as OF_PROJECT
 from tests.testing.tasks import send_mail
 
@@ -48,6 +49,7 @@ def test_the_redis_of_the_settings_for_tests_is_used(redis):
 
 def test_without_fakeredis_and_a_server_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "fakeredis", None)
+    shared_fake_server.cache_clear()
     with pytest.raises(ConfigurationError, match=r"fakeredis\[lua\].*TEST_REDIS"), private_redis():
         pass
 
