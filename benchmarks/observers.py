@@ -33,7 +33,7 @@ def measure(env: Environment, readings: Readings) -> None:
 @contextmanager
 def _scraping() -> Iterator[None]:
     """Meanwhile, the metrics are read again and again."""
-    from django_rtq.monitoring.prometheus.exposition import metrics_text
+    from django_rtq.monitoring.prometheus import metrics_text
 
     stopped = threading.Event()
 

@@ -57,7 +57,7 @@ def main(file: Path, click: bool) -> None:
 
 
 def _measure(client: Client) -> dict[str, dict[str, float]]:
-    from django_rtq.monitoring.prometheus.exposition import metrics_text
+    from django_rtq.monitoring.prometheus import metrics_text
 
     meter = Meter()
     found = {}

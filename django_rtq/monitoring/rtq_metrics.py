@@ -28,14 +28,14 @@ class Command(RTQCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            from django_rtq.monitoring.prometheus import exposition
+            from django_rtq.monitoring import prometheus
         except ImportError as error:
             raise CommandError(str(error)) from error
         if options["port"] is None:
-            self.stdout.write(exposition.metrics_text(backend=options["backend"])[1].decode(), ending="")
+            self.stdout.write(prometheus.metrics_text(backend=options["backend"])[1].decode(), ending="")
             return
         try:
-            server = exposition.metrics_server(options["address"], options["port"], options["backend"])
+            server = prometheus.metrics_server(options["address"], options["port"], options["backend"])
         except OSError as error:
             raise CommandError(f"cannot listen on {options['address']}:{options['port']}: {error}") from error
 

@@ -22,7 +22,7 @@ def commands() -> str:
 
 def metrics() -> str:
     """The metrics for Prometheus, with their labels and help texts. Needs prometheus_client."""
-    from django_rtq.monitoring.prometheus.collector import metrics_of
+    from django_rtq.monitoring.prometheus import metrics_of
 
     nothing = Overview(now=datetime.now(timezone.utc), queues=[], workers=[], server=ServerDetails(now_ms=0))
     rows = ["| metric | labels | what it is |", "|---|---|---|"]

@@ -10,8 +10,7 @@ from django_rtq import Retry, constant, cron, every, task
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.scheduler.registry import ScheduledTask, declared_schedules
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.monitoring.sentry import RTQIntegration
-from django_rtq.monitoring.sentry.crons import CONFIG, SLUG, monitor_headers, slug_of
+from django_rtq.monitoring.sentry import CONFIG, SLUG, RTQIntegration, monitor_headers, slug_of
 from django_rtq.testing import drain
 from tests.monitoring.fake_sentry import check_ins, fake_sentry, transactions
 from tests.support.claims import take

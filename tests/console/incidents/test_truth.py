@@ -22,7 +22,7 @@ from tests.support.workflows import seed_blocked
 
 pytest.importorskip("prometheus_client")
 
-from django_rtq.monitoring.prometheus.exposition import metrics_text
+from django_rtq.monitoring.prometheus import metrics_text
 from tests.monitoring.prometheus.samples import Samples
 from tests.monitoring.prometheus.test_real_prometheus import expressions
 

@@ -5,9 +5,7 @@ import pytest
 from django_rtq.console.histogram import bucket_of, upper_bound
 from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.core.broker.settlement import Settlement
-from django_rtq.monitoring.prometheus import RTQCollector
-from django_rtq.monitoring.prometheus.collector import RUN_BOUNDS, STATES
-from django_rtq.monitoring.prometheus.exposition import metrics_text
+from django_rtq.monitoring.prometheus import RUN_BOUNDS, STATES, RTQCollector, metrics_text
 from tests.app import tasks
 from tests.monitoring.prometheus.samples import Samples
 from tests.support.jobs import (

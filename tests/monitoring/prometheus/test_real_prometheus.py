@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from django_rtq.console.incidents.incident import DETECTORS, Severity
-from django_rtq.monitoring.prometheus.exposition import metrics_server, metrics_text
+from django_rtq.monitoring.prometheus import metrics_server, metrics_text
 from docs.site import reference
 from testproject.redis_server import free_port
 from tests.markdown import ROOT, blocks, read, rows, section

@@ -17,7 +17,7 @@ from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.core.checks import check_settings
 from django_rtq.core.jobs.job import new_job_id, with_shard
 from django_rtq.core.tasks import registry
-from django_rtq.monitoring.prometheus.exposition import metrics_text
+from django_rtq.monitoring.prometheus import metrics_text
 from tests.app import tasks
 from tests.scale.shards.conftest import client_of
 from tests.support.commands import dead_letter

@@ -1,18 +1,28 @@
-"""Reports failures of jobs to Sentry, and traces from delay() to the end of the job.
+"""Reports failures of jobs, traces and check-ins of schedules to Sentry.
+
+    sentry_sdk.init(dsn=..., integrations=[RTQIntegration()])
 
 The integration puts SentryMiddleware around the middleware of RTQ["MIDDLEWARE"]. Failures that middleware does not see,
-such as a task that is unknown, come from signals.
+such as a task that is unknown, come from signals. Needs sentry-sdk: pip install "django-rtq[sentry]".
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-import sentry_sdk
+try:
+    import sentry_sdk
+except ImportError as error:
+    raise ImportError(
+        'django_rtq.monitoring.sentry needs the package sentry-sdk. Install it with: pip install "django-rtq[sentry]"'
+    ) from error
 from sentry_sdk.consts import OP, SPANDATA
+from sentry_sdk.crons import monitor
 from sentry_sdk.integrations import Integration
 from sentry_sdk.scope import add_global_event_processor
 from sentry_sdk.tracing import BAGGAGE_HEADER_NAME, SENTRY_TRACE_HEADER_NAME, Span, TransactionSource
@@ -25,13 +35,13 @@ from django_rtq.core.jobs.job import Job
 from django_rtq.core.jobs.log_fields import about
 from django_rtq.core.logs import OncePerTask, is_unknown_task
 from django_rtq.exceptions import BatchFailed, ConfigurationError, JobCancelled, JobSuspended, Retry
-from django_rtq.monitoring.sentry import crons
 from django_rtq.monitoring.span_middleware import SpanMiddleware
 from django_rtq.workflows.store import workflow_of
 
 if TYPE_CHECKING:
     from sentry_sdk._types import Event, Hint
 
+    from django_rtq.core.schedules import Schedule
     from django_rtq.core.tasks.task import TaskCall
 
 ORIGIN = "auto.queue.rtq"
@@ -39,6 +49,12 @@ FLUSH_SECONDS = 2.0
 _NO_FAILURES = (BatchFailed, Retry, JobCancelled, JobSuspended)  # each call that failed has an event of its own
 _unknown_tasks = OncePerTask()
 _REPORTED = "_rtq_is_reported_to_sentry"  # an attribute of exceptions
+
+
+#: True: monitor all schedules. A mapping: these, with what their monitors get beside the schedule. False: none.
+MonitorSchedules = bool | Mapping[str, Mapping[str, Any]]
+SLUG, CONFIG = "sentry-monitor-slug", "sentry-monitor-config"  # headers of jobs
+_UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 
 class RTQIntegration(Integration):
@@ -51,7 +67,7 @@ class RTQIntegration(Integration):
     identifier = "rtq"
     origin = ORIGIN
 
-    def __init__(self, monitor_schedules: crons.MonitorSchedules = False) -> None:
+    def __init__(self, monitor_schedules: MonitorSchedules = False) -> None:
         if not isinstance(monitor_schedules, bool | Mapping):
             raise ConfigurationError(
                 f"RTQIntegration: monitor_schedules is {monitor_schedules!r}, but has to be True, False, or a "
@@ -62,7 +78,7 @@ class RTQIntegration(Integration):
     @staticmethod
     def setup_once() -> None:
         """Connect to the package. The SDK calls it once."""
-        add_middleware(f"{__package__}.SentryMiddleware")
+        add_middleware(f"{__name__}.SentryMiddleware")
         signals.job_retried.connect(_report_failure, dispatch_uid="rtq-sentry")
         signals.job_buried.connect(_report_failure, dispatch_uid="rtq-sentry")
         signals.worker_process_shutdown.connect(_flush, dispatch_uid="rtq-sentry")
@@ -72,7 +88,7 @@ class RTQIntegration(Integration):
 @contextmanager
 def _publishing(call: TaskCall) -> Iterator[Span]:
     if call.schedule is not None:
-        call.headers |= crons.monitor_headers(_monitor_schedules(), call.schedule)
+        call.headers |= monitor_headers(_monitor_schedules(), call.schedule)
     with _new_trace() if call.schedule is not None else nullcontext(), _publish_span(call) as span:
         yield span
 
@@ -123,9 +139,9 @@ def _processing(job: Job) -> Iterator[None]:
             if job.attempt == 1:
                 waited_ms = max(0, time.time_ns() // 1_000_000 - job.ready_ms)
                 transaction.set_data(SPANDATA.MESSAGING_MESSAGE_RECEIVE_LATENCY, waited_ms)
-            is_monitored = crons.SLUG in job.headers and _monitor_schedules()
+            is_monitored = SLUG in job.headers and _monitor_schedules()
             try:
-                with crons.checked_in(job) if is_monitored else nullcontext():
+                with checked_in(job) if is_monitored else nullcontext():
                     yield
             except _NO_FAILURES:
                 transaction.set_status("aborted")
@@ -145,7 +161,7 @@ class SentryMiddleware(SpanMiddleware):
         super().__init__(_publishing, _with_id, _processing)
 
 
-def _monitor_schedules() -> crons.MonitorSchedules:
+def _monitor_schedules() -> MonitorSchedules:
     integration = sentry_sdk.get_client().get_integration(RTQIntegration)
     return integration.monitor_schedules if integration is not None else False
 
@@ -196,3 +212,41 @@ def _drop_log_lines_of_failures(event: Event, hint: Hint) -> Event | None:
     record = hint.get("log_record")
     is_known = record is not None and record.name == "django_rtq" and record.exc_info and hasattr(record, "job_id")
     return None if is_known else event
+
+
+# -- check-ins for cron monitors: one for each run of a job that a schedule has started
+
+
+def monitor_headers(chosen: MonitorSchedules, schedule: Schedule) -> dict[str, Any]:
+    """The headers of jobs of a schedule; empty if it is not monitored."""
+    more = chosen.get(schedule.name) if isinstance(chosen, Mapping) else {} if chosen else None
+    unit, unit_ms = next((each for each in _UNITS if schedule.every_ms % each[1] == 0), ("", 1))
+    if more is None or not unit:  # Sentry knows whole minutes only
+        return {}
+    when = {"type": "interval", "value": schedule.every_ms // unit_ms, "unit": unit}
+    if schedule.expression:
+        when = {"type": "crontab", "value": " ".join(schedule.expression.split()[-5:])}
+    zone = schedule.zone if schedule.expression else "UTC"
+    return {SLUG: slug_of(schedule.name), CONFIG: {"schedule": when, "timezone": zone, **more}}
+
+
+def slug_of(name: str) -> str:
+    """The slug of a monitor: at most 50 of a-z, 0-9, `_`, `-`. A digest keeps those of similar names apart."""
+    slug = re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return (
+        name if slug == name and not slug.isdigit() and 0 < len(slug) <= 50 else f"{slug[:40] or 'schedule'}-{digest}"
+    )
+
+
+@contextmanager
+def checked_in(job: Job) -> Iterator[None]:
+    """Send the begin and the end of a run. A run that sleeps or asks for a retry has not failed."""
+    goes_on: Retry | JobSuspended | None = None
+    with monitor(job.headers[SLUG], job.headers.get(CONFIG)):
+        try:
+            yield
+        except (Retry, JobSuspended) as error:
+            goes_on = error
+    if goes_on is not None:
+        raise goes_on
