@@ -1,18 +1,26 @@
-"""The broker of producers of a project with RTQ["SHARDS"], which finds the shard of each job."""
+"""The broker of producers of a project with RTQ["SHARDS"], which finds the shard of each job.
+
+The packets to all of them are sent before a reply is read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from redis import exceptions as redis_exceptions
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob, Unreplicated
-from django_rtq.core.broker.redis.commands import raised
+from django_rtq.core.broker.redis.client import RedisClient, read_replies, send
+from django_rtq.core.broker.redis.commands import Command, Steps, command_hooks, raised
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.job import shard_in
-from django_rtq.exceptions import BrokerError
-from django_rtq.scale.together import run_together
+from django_rtq.exceptions import BrokerError, BrokerUnavailable
+
+T = TypeVar("T")
 
 
 class AllShardsBroker(Broker):
@@ -39,19 +47,17 @@ class AllShardsBroker(Broker):
         """Enqueue jobs in their shards."""
         if len(jobs) == 1:
             return Broker.enqueue(self._broker_of(shard_in(jobs[0].id)), queue, jobs, all_or_none=all_or_none)
-        merged = _Merged(jobs)
-        parts = [(broker, at, merged.take(at)) for broker, at in self.by_shard(jobs)]
+        parts = [(broker, at, [jobs[position] for position in at]) for broker, at in self.by_shard(jobs)]
         steps = [(broker.redis, broker._enqueue(queue, part, all_or_none)) for broker, _, part in parts]
-        return merged.answers(parts, run_together(steps))  # all packets are sent before a reply is read
+        return _merged(jobs, parts, run_together(steps))
 
     async def aenqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue() for coroutines."""
         import asyncio  # workers do not come here
 
-        merged = _Merged(jobs)
-        parts = [(broker, at, merged.take(at)) for broker, at in self.by_shard(jobs)]
+        parts = [(broker, at, [jobs[position] for position in at]) for broker, at in self.by_shard(jobs)]
         sent = (Broker.aenqueue(broker, queue, part, all_or_none=all_or_none) for broker, _, part in parts)
-        return merged.answers(parts, await asyncio.gather(*sent, return_exceptions=True))
+        return _merged(jobs, parts, await asyncio.gather(*sent, return_exceptions=True))
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
         """Enqueue the jobs of several calls, in one round trip to each shard, all at once."""
@@ -80,28 +86,86 @@ def _part_of(call: EnqueueCall, positions: Sequence[int]) -> EnqueueCall:
     return call._replace(jobs=[call.jobs[position] for position in positions])
 
 
-class _Merged:
-    """The answers about jobs that were sent in parts."""
+def _merged(
+    jobs: list[NewJob], parts: Iterable[tuple[Broker, list[int], list[NewJob]]], ends: Iterable[Any]
+) -> list[str]:
+    """An answer for each job. The jobs of the parts are noted, too: they may have new ids. Raises the first error."""
+    answers, problem, error = [""] * len(jobs), "", None
+    for (_, positions, part), end in zip(parts, ends, strict=True):
+        for position, job in zip(positions, part, strict=True):
+            jobs[position] = job  # also without an answer: Redis may have it
+        if isinstance(end, BrokerError):
+            error = error or end
+            continue
+        words = raised(end)
+        problem = words.problem if isinstance(words, Unreplicated) else problem
+        for position, answer in zip(positions, words, strict=True):
+            answers[position] = answer
+    if error is not None:
+        raise error
+    return Unreplicated(answers, problem) if problem else answers
 
-    def __init__(self, jobs: list[NewJob]) -> None:
-        self._jobs = jobs
 
-    def take(self, positions: Sequence[int]) -> list[NewJob]:
-        return [self._jobs[position] for position in positions]
+class Sent:
+    """Commands that are under way to Redis. For one thread, which calls replies() or give_up()."""
 
-    def answers(self, parts: Iterable[tuple[Broker, list[int], list[NewJob]]], ends: Iterable[Any]) -> list[str]:
-        """An answer for each job. The jobs are noted, too: they may have new ids. Raises the first error."""
-        answers, problem, error = [""] * len(self._jobs), "", None
-        for (_, positions, part), end in zip(parts, ends, strict=True):
-            for position, job in zip(positions, part, strict=True):
-                self._jobs[position] = job  # also without an answer: Redis may have it
-            if isinstance(end, BrokerError):
-                error = error or end
-                continue
-            words = raised(end)
-            problem = words.problem if isinstance(words, Unreplicated) else problem
-            for position, answer in zip(positions, words, strict=True):
-                answers[position] = answer
-        if error is not None:
-            raise error
-        return Unreplicated(answers, problem) if problem else answers
+    def __init__(self, client: RedisClient, commands: Sequence[Command]) -> None:
+        self._client, self._connections, self._commands = client, client.connections, commands
+        self._connection: Any = None  # None: they are sent with the question for the replies
+        if not command_hooks:  # a span is about one exchange
+            with suppress(redis_exceptions.RedisError, OSError):
+                self._connection = self._connections.take(is_checked=False)
+                send(self._connection, commands)
+
+    def replies(self) -> list[Any]:
+        """As from execute_each(), with the same errors."""
+        if self._connection is None:
+            return self._client.execute_each(self._commands, resend=True)
+        try:
+            replies = read_replies(self._connection, self._commands, needs_first=False)
+        except (redis_exceptions.RedisError, OSError) as error:
+            unavailable = self._client.lost(self._connection, error)
+            self._connection = None
+            if not isinstance(unavailable, BrokerUnavailable) or not unavailable.is_connection_lost:
+                raise unavailable from error
+            return self._client.execute_each(self._commands)
+        self._connections.give_back(self._connection)
+        self._connection = None
+        if any(isinstance(reply, redis_exceptions.RedisError) for reply in replies):
+            return self._client.mended(self._commands, replies)
+        return replies
+
+    def give_up(self) -> None:
+        """Nobody asks for the replies."""
+        if self._connection is not None:
+            self._connections.drop(self._connection)
+            self._connection = None
+
+
+def run_together(operations: Sequence[tuple[RedisClient, Steps[T]]]) -> list[T | BrokerError]:
+    """Run operations on several servers: in each round all packets are sent before a reply is read.
+
+    Returns what each of them returns, or its BrokerError.
+    """
+    ends: dict[int, T | BrokerError] = {}
+    replies: dict[int, list[Any]] = {}
+    while len(ends) < len(operations):
+        sent: dict[int, Sent] = {}
+        try:
+            for number, (client, steps) in enumerate(operations):
+                if number not in ends:
+                    try:
+                        sent[number] = Sent(client, steps.send(replies[number]) if number in replies else next(steps))
+                    except StopIteration as end:
+                        ends[number] = end.value
+                    except BrokerError as error:
+                        ends[number] = error
+            for number, packet in sent.items():
+                try:
+                    replies[number] = packet.replies()
+                except BrokerError as error:
+                    ends[number] = error
+        finally:
+            for packet in sent.values():
+                packet.give_up()
+    return [ends[number] for number in range(len(operations))]
