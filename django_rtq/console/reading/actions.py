@@ -29,7 +29,6 @@ from django_rtq.core.jobs import record as stored
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import JobDetails, read_found
 from django_rtq.core.jobs.job import JobState
-from django_rtq.core.jobs.new_record import check_body
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, WrongState
 from django_rtq.scale.placement import is_elsewhere
 from django_rtq.workflows import workflow_store
@@ -351,5 +350,5 @@ def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any]
     call = {"args": list(args), "kwargs": dict(kwargs), "headers": job.headers}
     given = {name: value for name, value in call.items() if value}
     body = serializer.dumps({"task": job.task, **given, **job.options}, what=f"the call of {job.task}")
-    check_body(job.task, body, most_bytes)
+    serializer.check_body(job.task, body, most_bytes)
     return body

@@ -22,8 +22,7 @@ from django_rtq.core.broker.stored_format import check_format, format_commands
 from django_rtq.core.broker.task_backends import in_settings
 from django_rtq.core.conf.config import Config, check_redis_is_allowed
 from django_rtq.core.extension import required
-from django_rtq.core.jobs.job import made_ms
-from django_rtq.core.jobs.new_record import write_record
+from django_rtq.core.jobs.job import made_ms, write_record
 from django_rtq.core.shared_property import shared_property
 from django_rtq.exceptions import BrokerError
 

@@ -1,4 +1,4 @@
-"""A job, its states and its id."""
+"""A job, its states and its id, and the text of a new one."""
 
 from __future__ import annotations
 
@@ -69,6 +69,20 @@ class Job:
     expires_ms: int = 0  # must not start later; 0: never expires
     headers: dict[str, Any] = field(default_factory=dict)  # of using() and middleware
     options: dict[str, Any] = field(default_factory=dict)  # options of the task that using() changed for this call
+
+
+def write_body(task: str, arguments: str, options: str = "") -> str:
+    """The JSON of a record, behind its header: see record.py. `arguments` and `options` are members of JSON objects,
+    without the braces.
+
+    Written by hand, because the arguments are JSON already and the name of a task needs no escapes.
+    """
+    return f'{{"task":"{task}"{"," if arguments else ""}{arguments}{"," if options else ""}{options}}}'
+
+
+def write_record(priority: int, max_crashes: int, made_ms: int, client: str, body: str) -> str:
+    """The record of a job that may start at once and does not expire. Scripts write all others."""
+    return f"{priority} {max_crashes} {made_ms} 0 {client}\n{body}"
 
 
 def new_job_id(shard: int = 0) -> str:

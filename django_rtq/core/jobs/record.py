@@ -1,4 +1,4 @@
-"""The stored record of a job: the only module that reads it. new_record.py writes a part of it.
+"""The stored record of a job: the only module that reads it. job.py writes a part of it.
 
 A record is a header line and a JSON object: ``<priority> <max_crashes> <ready_ms> <expires_ms> <client>\\n{"task":…}``.
 Scripts write the header, except that of a large record, and read it (read_header in lua/lib/prelude.lua): its times are

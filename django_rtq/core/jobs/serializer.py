@@ -108,6 +108,11 @@ def check_size(task: str, subject: str, text: str, limit: int, advice: str, sett
         raise PayloadTooLarge(f'{task}: {subject} {size:,} bytes as JSON, but RTQ["{setting}"] is {limit:,}. {advice}')
 
 
+def check_body(task: str, body: str, limit: int) -> None:
+    """Raises PayloadTooLarge for the JSON of a record of more bytes than this."""
+    check_size(task, "the arguments have", body, limit, "Store them and pass a key.")
+
+
 def unquoted(text: str) -> str:
     """The value of a JSON string, given without its quotes, that may have been cut off anywhere."""
     while "\\" in text:

@@ -20,7 +20,7 @@ from django_rtq.core.jobs.job import with_shard
 from django_rtq.core.schedules import Schedule, cron, every, schedule_from_settings
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.calls import check_call, new_job
-from django_rtq.core.tasks.enqueuing import Arguments, new_unique_job
+from django_rtq.core.tasks.enqueuing import Arguments
 from django_rtq.core.tasks.task import Task, send_through_middleware, uses_middleware
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 
@@ -82,8 +82,7 @@ class ScheduledTask:
     def _fire(
         self, broker: Broker, slot_ms: int, task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any]
     ) -> str:
-        make = new_job if task.unique is False else new_unique_job
-        job = make(task, args, kwargs)._replace(id=self.job_id(slot_ms))
+        job = new_job(task, args, kwargs)._replace(id=self.job_id(slot_ms))
         # The schedule keeps its state in the queue of its task.
         queue, may_overlap = self.task.queue, self.schedule.overlap == "allow"
         answer = broker.schedules.fire(queue, self.name, slot_ms, job, may_overlap=may_overlap)

@@ -5,61 +5,43 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import serializer
-from django_rtq.core.jobs.job import new_job_id
-from django_rtq.core.jobs.new_record import check_body, write_body
+from django_rtq.core.jobs.job import new_job_id, write_body
 from django_rtq.core.validation import is_whole
 from django_rtq.exceptions import InvalidTask, PayloadError
+
+if TYPE_CHECKING:
+    from django_rtq.core.tasks.task import Task
 
 MAX_CLIENT_LENGTH = 200
 
 ClientOption = str | Callable[..., Any]
 
 
-class CalledTask(Protocol):
-    """What a call needs to know of its task. Task imports this module, so it is not named here."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def client(self) -> ClientOption: ...
-    @property
-    def priority(self) -> int: ...
-    @property
-    def max_crashes(self) -> int | None: ...
-    @property
-    def at_front(self) -> bool: ...
-    @property
-    def due(self) -> str: ...
-    @property
-    def expires_in(self) -> str: ...
-    @property
-    def options_in_record(self) -> str: ...
-    @property
-    def call_signature(self) -> Signature: ...
-
-
 def new_job(
-    task: CalledTask, args: Sequence[Any], kwargs: dict[str, Any], new_id: Callable[[str], str] | None = None
+    task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any], new_id: Callable[..., str] | None = None
 ) -> NewJob:
     """A job for Broker.enqueue, with checked arguments. Raises what delay() raises for invalid ones.
 
-    `new_id` makes the id of a job of this client; None: new_job_id().
+    `new_id` makes the id of a job of this client, and of this digest if it is unique; None: new_job_id().
     """
     config, name, signature, client = get_config(), task.name, task.call_signature, task.client
     signature.check(args, kwargs)
     call = serializer.dumps_call(args, kwargs, names=signature.names, task=name)
     body = write_body(name, call, task.options_in_record)
-    check_body(name, body, config.max_payload_bytes)
+    serializer.check_body(name, body, config.max_payload_bytes)
     if not isinstance(client, str):
         client = client_name(f"{name}: client", signature.apply(client, args, kwargs))
+    unique, lock = task.uniqueness, tuple[Any, ...]()
+    if unique is not None:
+        lock = (unique.digest(args, kwargs), unique.until, unique.limit_ms, unique.on_conflict)
     return NewJob(
-        new_job_id() if new_id is None else new_id(client),
+        new_job_id() if new_id is None else new_id(client, *lock[:1]),
         task.priority,
         config.max_crashes if task.max_crashes is None else task.max_crashes,
         client,
@@ -67,10 +49,11 @@ def new_job(
         task.expires_in,
         "1" if task.at_front else "",
         body,
+        *lock,
     )
 
 
-def check_call(task: CalledTask, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def check_call(task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Raises InvalidTask if periodic jobs cannot have these arguments."""
     try:
         task.call_signature.check(args, kwargs)

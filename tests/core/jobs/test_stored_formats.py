@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from django_rtq.core.broker import scripts
 from django_rtq.core.broker.schedule_store import ScheduleState
 from django_rtq.core.jobs.failure import Attempt, Failure, read_cut_failure, read_failures, shorten_failure
-from django_rtq.core.jobs.new_record import write_body, write_record
+from django_rtq.core.jobs.job import write_body, write_record
 from django_rtq.core.jobs.outcome import (
     CANCELLED_UNRUN,
     drop_result,

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.test import override_settings
 
 from django_rtq import task
-from django_rtq.core.jobs.new_record import write_body
+from django_rtq.core.jobs.job import write_body
 from django_rtq.core.tasks import declaration, registry
 from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import TaskNotFound

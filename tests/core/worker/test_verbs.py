@@ -13,7 +13,7 @@ from django_rtq.core.broker.redis.commands import script_of
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.settlement import ACK_MEMBER, NOTE_TIME, Report, Settlement
 from django_rtq.core.conf.config import get_config
-from django_rtq.core.jobs.new_record import write_record
+from django_rtq.core.jobs.job import write_record
 from django_rtq.core.worker.outcome import (
     COUNTED_AS,
     VERBS,
