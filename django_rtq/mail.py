@@ -33,8 +33,7 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.tasks.declaration import is_in_installed_app
 from django_rtq.core.tasks.decorator import task
 from django_rtq.core.tasks.task import Task
-from django_rtq.core.transactions.on_commit import open_database
-from django_rtq.core.transactions.rules import integrations_wait
+from django_rtq.core.transactions import integrations_wait, open_database
 from django_rtq.exceptions import BrokerError, Bury, ConfigurationError, PayloadError, QueueFull
 
 logger = logging.getLogger("django_rtq")

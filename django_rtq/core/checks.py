@@ -19,7 +19,7 @@ from django_rtq.core.extension import parts
 from django_rtq.core.middleware import check as check_chain
 from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.tasks.registry import all_tasks
-from django_rtq.core.transactions.rules import named_database, written_database
+from django_rtq.core.transactions import named_database, written_database
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
 
 if TYPE_CHECKING:

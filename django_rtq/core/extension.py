@@ -42,7 +42,7 @@ class Extension:
     member_cancelled: str = ""  # (Broker, queue, id) -> None: a job of a workflow was cancelled
     no_attribute: str = ""  # (owner, its name, attribute) -> AttributeError, with what to write instead
     option_cure: str = ""  # (option, those that are taken, using=, task=) -> what to write instead of it
-    outbox: str = ""  # Outbox of core/transactions/on_commit.py
+    outbox: str = ""  # Outbox of core/transactions.py
     read_limit: str = ""  # (name, value) -> the value of a limit in RTQ["QUEUES"]; raises ValueError
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
     requeue: str = ""  # (Broker, queue, ids) -> the ids of those that were dead, and are queued again

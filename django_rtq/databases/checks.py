@@ -11,7 +11,7 @@ from django.db import Error as DatabaseFailure
 from django.db import connections
 
 from django_rtq.core.tasks.registry import all_tasks
-from django_rtq.core.transactions.rules import outbox_database
+from django_rtq.core.transactions import outbox_database
 from django_rtq.exceptions import ConfigurationError
 
 

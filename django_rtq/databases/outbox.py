@@ -28,7 +28,7 @@ from django_rtq.core.broker.messages import PLAIN_FIELDS, EnqueueCall, NewJob
 from django_rtq.core.broker.task_backends import backends_in, place_of, place_of_job, places
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.core.jobs.job import made_ms, new_job_id
-from django_rtq.core.transactions.rules import outbox_database
+from django_rtq.core.transactions import outbox_database
 from django_rtq.databases.clocks import database_now
 from django_rtq.databases.migrating import advised, with_advice
 

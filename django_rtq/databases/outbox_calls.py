@@ -1,4 +1,4 @@
-"""The outbox as delay() and commits use it: see core/transactions/on_commit.py."""
+"""The outbox as delay() and commits use it: see core/transactions.py."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 from django_rtq.core.broker.messages import EnqueueCall, is_refusal
 from django_rtq.core.broker.task_backends import place_of, place_of_job, shard_of
 from django_rtq.core.jobs.log_fields import about_jobs
-from django_rtq.core.transactions.on_commit import Answers, Outbox, away, has_transaction, refusal
-from django_rtq.core.transactions.rules import outbox_database
+from django_rtq.core.transactions import Answers, Outbox, away, has_transaction, outbox_database, refusal
 from django_rtq.databases.outbox import delete_or_log, outbox_lag, store
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 

@@ -32,8 +32,7 @@ from django_rtq.core.tasks.enqueuing import (
     pauses,
 )
 from django_rtq.core.tasks.task import CalledWorkflow, Task, send_through_middleware, uses_middleware
-from django_rtq.core.transactions.on_commit import has_transaction
-from django_rtq.core.transactions.rules import OnCommit, outbox_database
+from django_rtq.core.transactions import OnCommit, has_transaction, outbox_database
 from django_rtq.databases.outbox import delete_or_log, store_text
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
 from django_rtq.scale import placement

@@ -93,65 +93,17 @@ class Command(RTQCommand):
 
     def _run_all(self, options: Options) -> int:
         """Run a supervisor: of one Redis, or one for each shard."""
-        if len(places := self.places(options)) == 1:
-            return self._run({**options, "backend": places[0]})
-        from django_rtq.core.commands.worker_setup import queue_names
+        from django_rtq.core.commands.worker_setup import queue_names, run_supervisor
 
+        if len(places := self.places(options)) == 1:
+            return run_supervisor({**options, "backend": places[0]})
         queue_names(options["queues"], places[0])  # wrong ones are told once, and not by each process
         code: int = required("supervisors")(
             places,
-            lambda place, health_file: self._run({**options, "backend": place, "health_file": health_file}),
+            lambda place, health_file: run_supervisor({**options, "backend": place, "health_file": health_file}),
             health_file=options["health_file"],
         )
         return code
-
-    def _run(self, options: dict[str, Any]) -> int:
-        from django_rtq.core.broker.brokers import open_broker
-        from django_rtq.core.commands.worker_setup import (
-            check_server,
-            exit_on_signals,
-            queue_names,
-            show_logs,
-            start_apps,
-            tell_other_places,
-            warn_about_small_pools,
-            warn_about_unknown_queues,
-            warn_about_unserved_queues,
-        )
-        from django_rtq.core.worker.options import WorkerOptions
-        from django_rtq.core.worker.supervisor.supervisor import Supervisor
-
-        with exit_on_signals():
-            broker = open_broker(options["backend"], role="supervisor")
-            queues = queue_names(options["queues"], broker.backend)
-            worker_options = WorkerOptions(
-                queues=queues,
-                processes=options["processes"],
-                concurrency=options["concurrency"],
-                burst=options["burst"],
-                max_jobs=options["max_jobs"],
-                name=options["name"],
-                drain_seconds=options["drain_seconds"],
-                shuffle=options["shuffle"],
-                scheduler=not options["no_scheduler"],
-                backend=broker.backend,
-                health_file=options["health_file"],
-            )
-            show_logs(options["verbosity"])
-            check_server(broker)
-            warn_about_small_pools(options["concurrency"])
-            warn_about_unknown_queues(queues, broker.backend)
-            if not broker.backend:
-                tell_other_places()
-            if options["queues"] is None:
-                warn_about_unserved_queues(broker, queues)
-            if worker_options.scheduler:
-                start_apps(broker.backend)
-            supervisor = Supervisor(broker, worker_options)
-            supervisor.begin()
-            code = supervisor.run()
-            broker.close()
-            return code
 
 
 def _count(text: str) -> int:

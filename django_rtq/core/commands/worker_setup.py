@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from django.core.management.base import CommandError
 from django.db import connections
 
 from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.brokers import open_broker
 from django_rtq.core.broker.server_info import ask_server
 from django_rtq.core.broker.task_backends import place_of, places, shard_of
 from django_rtq.core.broker.worker_broker import WorkerBroker
@@ -23,6 +24,7 @@ from django_rtq.core.conf.queue_options import check_queue_name
 from django_rtq.core.extension import parts
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.core.validation import did_you_mean
+from django_rtq.core.worker.options import WorkerOptions
 from django_rtq.core.worker.supervisor.wakeup import stop_signals
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
 
@@ -30,6 +32,43 @@ logger = logging.getLogger("django_rtq")
 
 PSYCOPG_POOL_SIZE = 4  # unless its options say it
 WILDCARDS = "*?["  # "[" only to be refused with the others
+
+
+def run_supervisor(options: dict[str, Any]) -> int:
+    """Run the worker of one Redis until it is stopped, and return its exit code."""
+    from django_rtq.core.worker.supervisor.supervisor import Supervisor  # rtq_scheduler has none
+
+    with exit_on_signals():
+        broker = open_broker(options["backend"], role="supervisor")
+        queues = queue_names(options["queues"], broker.backend)
+        worker_options = WorkerOptions(
+            queues=queues,
+            processes=options["processes"],
+            concurrency=options["concurrency"],
+            burst=options["burst"],
+            max_jobs=options["max_jobs"],
+            name=options["name"],
+            drain_seconds=options["drain_seconds"],
+            shuffle=options["shuffle"],
+            scheduler=not options["no_scheduler"],
+            backend=broker.backend,
+            health_file=options["health_file"],
+        )
+        show_logs(options["verbosity"])
+        check_server(broker)
+        warn_about_small_pools(options["concurrency"])
+        warn_about_unknown_queues(queues, broker.backend)
+        if not broker.backend:
+            tell_other_places()
+        if options["queues"] is None:
+            warn_about_unserved_queues(broker, queues)
+        if worker_options.scheduler:
+            start_apps(broker.backend)
+        supervisor = Supervisor(broker, worker_options)
+        supervisor.begin()
+        code = supervisor.run()
+        broker.close()
+        return code
 
 
 def queue_names(text: str | None, backend: str = "") -> list[str]:

@@ -20,16 +20,19 @@ from django_rtq.core.broker.task_backends import router
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.tasks.calls import new_job
-from django_rtq.core.transactions.on_commit import (
+from django_rtq.core.transactions import (
+    OnCommit,
     away,
+    database_to_await,
     defer,
     has_block,
     has_transaction,
+    ignores_transactions,
+    integrations_wait,
     open_database,
     outbox,
     warn_if_in_transaction,
 )
-from django_rtq.core.transactions.rules import OnCommit, database_to_await, ignores_transactions, integrations_wait
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob, NotReplicated
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from django_rtq.core.tasks.enqueuing import (
 )
 from django_rtq.core.tasks.options.backoff import DEFAULT, Backoff, as_backoff, as_json
 from django_rtq.core.tasks.options.kinds import CLIENT, ERRORS, HEADERS, QUEUE, Moment, headers_text, moment_argument
-from django_rtq.core.transactions.rules import OnCommit, database_to_await, named_database, outbox_database
+from django_rtq.core.transactions import OnCommit, database_to_await, named_database, outbox_database
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 
 if TYPE_CHECKING:

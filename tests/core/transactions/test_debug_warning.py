@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 from django.test import override_settings
 
-from django_rtq.core.transactions import on_commit
+from django_rtq.core import transactions
 from tests.app.tasks import note, sleep
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
 @pytest.fixture
 def warnings(caplog, monkeypatch):
     """The warnings so far."""
-    monkeypatch.setattr(on_commit, "_warned", set())
+    monkeypatch.setattr(transactions, "_warned", set())
     with override_settings(DEBUG=True), caplog.at_level(logging.WARNING, "django_rtq"):
         yield lambda: [record.getMessage() for record in caplog.records]
 

@@ -14,7 +14,7 @@ from django_rtq.core.schedules import Schedule
 from django_rtq.core.tasks.options.backoff import Backoff
 from django_rtq.core.tasks.options.kinds import Moment
 from django_rtq.core.tasks.options.uniqueness import OnConflict, UniqueOption, Until
-from django_rtq.core.transactions.rules import OnCommit
+from django_rtq.core.transactions import OnCommit
 
 Client = str | int | UUID | None
 Errors = type[BaseException] | Sequence[type[BaseException]]

@@ -9,7 +9,7 @@ from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.extension import parts
 from django_rtq.core.scheduler.scheduler import Scheduler
 from django_rtq.core.threads import Loop
-from django_rtq.core.transactions.rules import outbox_database
+from django_rtq.core.transactions import outbox_database
 
 
 def scheduler_loops(broker: WorkerBroker, queues: Sequence[str]) -> list[Loop]:

@@ -1,1 +1,0 @@
-"""Jobs and database transactions."""
