@@ -26,12 +26,12 @@ EXTENSIONS: list[Extension] = [
     ),
     Extension(  # workflows
         argument_kinds="django_rtq.workflows.references.ResultOf",
-        chores="django_rtq.workflows.store.chores",
-        forgetting="django_rtq.workflows.store.forgetting",
+        chores="django_rtq.workflows.for_core.chores",
+        forgetting="django_rtq.workflows.for_core.forgetting",
         member_cancelled="django_rtq.workflows.store.tell_cancelled",
         run_part="django_rtq.workflows.run_part.FlowPart",
         send_event="django_rtq.workflows.steps.events.send",
-        settling="django_rtq.workflows.store.settle_members",
+        settling="django_rtq.workflows.for_core.settle_members",
         stored_workflow="django_rtq.workflows.store.make_stored",
     ),
     Extension(  # batches

@@ -20,7 +20,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import accumulate, chain, groupby, pairwise
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from django_rtq.core import signals
@@ -30,7 +29,7 @@ from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.client import BlockingClient
 from django_rtq.core.broker.redis.commands import Argument, Command, Token, checked
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.core.broker.settlement import ACK_MEMBER, NOTE_TIME, WORKFLOW_PART, Settlement, as_bytes
+from django_rtq.core.broker.settlement import WORKFLOW_PART
 from django_rtq.core.jobs.job import is_member
 from django_rtq.core.jobs.outcome import read_outcome
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, InvalidWorkflow, QueueFull
@@ -291,11 +290,36 @@ class WorkflowStore:
         parts = [part for advance in advances for part in advance.parts]
         return bool(parts) and self.start(parts, until=until or time.monotonic() + FOLLOW_SECONDS)
 
-    # -- for heartbeats
+    def tell_settled(
+        self, noted: Mapping[str, Sequence[bytes]], acks: Sequence[int], commands: list[Command]
+    ) -> Callable[[list[Any]], Callable[[], bool]]:
+        """Add the calls for members that are noted in queues. The commands at the places `acks` are finish_members.
 
-    def traces_command(self, queues: Sequence[str]) -> Command:
-        """The command that says whether sweep() has anything to do."""
-        return ("EXISTS", self._home.unstarted, *(self._keys.of(queue).ended_members for queue in queues))
+        Returns what takes all replies, and returns what lets workflows go on: () -> whether jobs were enqueued.
+        """
+        first = len(commands)
+        told = [call for queue, ids in noted.items() for call in self.advance_commands(queue, ids)]
+        commands += [command for _, command in told]
+
+        def read(replies: list[Any]) -> Callable[[], bool]:
+            advances = [read_advance(flow, reply) for (flow, _), reply in zip(told, replies[first:], strict=False)]
+            for place in acks:
+                replies[place], finished = read_finished(replies[place])
+                advances += finished
+            return partial(self._follow_settled, advances)
+
+        return read
+
+    def _follow_settled(self, advances: Sequence[Advance]) -> bool:
+        """follow(). Returns whether jobs were enqueued."""
+        try:
+            self.follow(advances)
+        except BrokerError as error:  # the jobs are settled; the next heartbeat does the rest
+            logger.warning("what follows in workflows starts with the next heartbeat: %s", error)
+            return False
+        return any(advance.parts for advance in advances)
+
+    # -- for heartbeats
 
     def sweep(self, queues: Sequence[str], *, until: float = math.inf) -> bool:
         """Take the notes that nobody has taken, go on with workflows where whoever began it has died, and forget those
@@ -753,80 +777,7 @@ def read_advance(workflow: str, reply: Any) -> Advance:
     return Advance(workflow, rest[0].decode() if rest else "", news.decode(), _parts(workflow, rest[1:]))
 
 
-# -- what the core calls: see django_rtq/extensions.py
-
-
-def settle_members(
-    broker: Broker,
-    settlements: Mapping[str, Settlement],
-    calls: Sequence[tuple[tuple[Settlement, Sequence[Any]], Command]],
-    commands: list[Command],
-) -> Callable[[list[Any]], Callable[[], bool]] | None:
-    """Tell workflows which of their jobs have ended, behind the calls that settle these. None: there is no such job."""
-    acks = [place for place, ((_, sent), _) in enumerate(calls) if sent and sent[0][0] == ACK_MEMBER]
-    noted = {queue: ids for queue, settlement in settlements.items() if (ids := _noted_in(settlement))}
-    if not acks and not noted:
-        return None
-    store, first = broker.store_of(WorkflowStore), len(commands)
-    told = [call for queue, ids in noted.items() for call in store.advance_commands(queue, ids)]
-    commands += [command for _, command in told]
-
-    def read(replies: list[Any]) -> Callable[[], bool]:
-        advances = [read_advance(flow, reply) for (flow, _), reply in zip(told, replies[first:], strict=False)]
-        for place in acks:
-            replies[place], finished = read_finished(replies[place])
-            advances += finished
-        return partial(_follow, store, advances)
-
-    return read
-
-
-def _noted_in(settlement: Settlement) -> list[bytes]:
-    """The ids of members of which something is noted: runs that are over, and have not succeeded."""
-    ids = [as_bytes(report.job_id) for report in settlement.reports if report.verb not in (ACK_MEMBER, NOTE_TIME)]
-    return list(filter(is_member, ids))
-
-
-def _follow(store: WorkflowStore, advances: Sequence[Advance]) -> bool:
-    """Let workflows go on. Returns whether jobs of them were enqueued."""
-    try:
-        store.follow(advances)
-    except BrokerError as error:  # the jobs are settled; the next heartbeat does the rest
-        logger.warning("what follows in workflows starts with the next heartbeat: %s", error)
-        return False
-    return any(advance.parts for advance in advances)
-
-
-class _Chore(NamedTuple):
-    """A Chore of core/worker/supervisor/heartbeat.py."""
-
-    name: str
-    do: Callable[[Sequence[Any], float], bool]
-    reads: Sequence[Command] = ()
-    info: Mapping[str, Argument] = MappingProxyType({})
-
-
-def chores(broker: Broker, queues: Sequence[str]) -> Sequence[_Chore]:
-    """Let workflows go on where nobody else does, and compare quiet ones with their jobs, once in a lease."""
-    store, compared_at = broker.store_of(WorkflowStore), time.monotonic()
-
-    def sweep(replies: Sequence[Any], until: float) -> bool:
-        return bool(replies[0]) and store.sweep(queues, until=until)
-
-    def compare(replies: Sequence[Any], until: float) -> bool:
-        nonlocal compared_at
-        if time.monotonic() - compared_at >= broker.config.lease_seconds:
-            compared_at = time.monotonic()
-            store.compare(until=until)
-        return False
-
-    traces = store.traces_command(queues)
-    return _Chore("workflows", sweep, [traces]), _Chore("lost jobs of workflows", compare)
-
-
-def forgetting(broker: Broker, queues: Sequence[str]) -> Callable[[], bool]:
-    """What a scheduler calls to forget old workflows."""
-    return broker.store_of(WorkflowStore).forget_old
+# -- what the core calls, beside for_core.py: see django_rtq/extensions.py
 
 
 def tell_cancelled(broker: Broker, queue: str, job_id: str) -> None:

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from django_rtq.core.worker.supervisor.heartbeat import CHORE_SECONDS, Heartbeat
+from django_rtq.workflows import for_core, workflow_store
 from django_rtq.workflows import store as workflows
-from django_rtq.workflows import workflow_store
 from tests.support.jobs import QUEUE
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import live_jobs
@@ -47,10 +47,11 @@ def test_a_heartbeat_leaves_the_rest_of_a_large_step_to_the_next_one_which_comes
 
 
 def test_workflows_are_compared_with_their_jobs_once_in_a_lease(broker, monkeypatch):
+    workflow_store(broker).store(parts_flow(1))
     compared, lease = [], broker.config.lease_seconds
     monkeypatch.setattr(workflows.WorkflowStore, "compare", lambda self, **options: compared.append(options))
-    monkeypatch.setattr(workflows, "time", SimpleNamespace(monotonic=iter([0, 0, lease, lease, lease]).__next__))
-    _, compare = workflows.chores(broker, [QUEUE])
+    monkeypatch.setattr(for_core, "time", SimpleNamespace(monotonic=iter([0, 0, lease, lease, lease]).__next__))
+    _, compare = for_core.chores(broker, [QUEUE])
 
     assert [compare.do((), until) for until in (1, 2, 3)] == [False] * 3
     assert compared == [{"until": 2}]

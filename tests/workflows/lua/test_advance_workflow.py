@@ -7,6 +7,7 @@ from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.jobs.job import new_job_id, with_shard
 from django_rtq.workflows import store as workflows
 from django_rtq.workflows import workflow_store
+from django_rtq.workflows.for_core import traces_command
 from django_rtq.workflows.handle import recent_workflows
 from django_rtq.workflows.store import member_id
 from tests.support import sweeps
@@ -168,13 +169,13 @@ def test_a_heartbeat_finds_what_nobody_has_told(redis, broker, monkeypatch):
         silent.setattr(type(workflow_store(broker)), "advance_commands", lambda *args: [])
         settle(broker, "expire", *members)
     assert snapshot(redis)["ended_members"] == dict.fromkeys((member.id for member in members), "gone")
-    assert broker.redis.execute_one(workflow_store(broker).traces_command([QUEUE]))
+    assert broker.redis.execute_one(traces_command(broker, [QUEUE]))
 
     workflow_store(broker).sweep([QUEUE])
 
     assert states_of(broker) == ["failed", "started"]
     assert len(live_jobs(redis)) == 1
-    assert not broker.redis.execute_one(workflow_store(broker).traces_command([QUEUE]))
+    assert not broker.redis.execute_one(traces_command(broker, [QUEUE]))
 
 
 @pytest.mark.parametrize(("members", "encoding"), [(32, b"listpack"), (33, b"hashtable")])
