@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from django_rtq.core.extension import parts
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import CancelAnswer, Job, JobState
 from django_rtq.core.tasks.decorator import task
@@ -138,8 +139,6 @@ _WHEN_NEEDED = {
 def __getattr__(name: str) -> Any:
     if module := _WHEN_NEEDED.get(name):
         return getattr(import_module(f"{__name__}.{module}"), name)
-    from django_rtq.core.extension import parts
-
     if cure := next((tell(name) for tell in parts("import_cure")), None):
         # An AttributeError would lose its text in `from django_rtq import …`.
         raise ImportError(f"django_rtq has no {name}. {cure}", name=__name__)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django_rtq.compat.celery_options import NAMES, using_options
 from django_rtq.compat.other_queues import INSTEAD
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.one_job import access_to_jobs
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
@@ -21,11 +22,12 @@ from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.decorator import task as rtq_task
 from django_rtq.exceptions import InvalidTask, JobFailed, JobNotFound, WorkflowFailed, WorkflowNotFound
 from django_rtq.workflows import workflow_store
+from django_rtq.workflows.builder import AnyStep, WorkflowBuilder, workflow
+from django_rtq.workflows.handle import Workflow
+from django_rtq.workflows.results import StepResults, resolve
 
 if TYPE_CHECKING:
     from django_rtq.core.jobs.details import JobDetails
-    from django_rtq.workflows.builder import AnyStep, WorkflowBuilder
-    from django_rtq.workflows.handle import Workflow
 
 _WORKFLOW_ID = re.compile("[0-9a-f]{12}")
 _UNKNOWN = object()
@@ -318,8 +320,6 @@ def _as_list(given: Canvas | Iterable[Canvas] | None) -> list[Canvas]:
 
 def _send(canvas: Canvas, links: Iterable[Canvas], errors: Iterable[Canvas]) -> Any:
     """Make the workflow of a canvas."""
-    from django_rtq.workflows.builder import workflow  # who only uses tasks need not load it
-
     kind = getattr(canvas, "kind", "signature")
     links = list(links)
     all_errors = [*errors, *canvas.all_errors(), *(error for link in links for error in link.all_errors())]
@@ -463,8 +463,6 @@ class WorkflowResult(AsyncResult):
     _flow: Workflow
 
     def __init__(self, id: str, *, queue: str = "") -> None:
-        from django_rtq.workflows.handle import Workflow
-
         self.id = self.task_id = id
         self._handle, self._flow, self._output = None, Workflow(id), _UNKNOWN
 
@@ -487,8 +485,6 @@ class WorkflowResult(AsyncResult):
 
     def get(self, timeout: float | None = None, propagate: bool = True, **options: Any) -> Any:
         """Wait for the result. Raises WorkflowFailed unless `propagate` is off, and WorkflowTimeout."""
-        from django_rtq.workflows.results import resolve
-
         try:
             self._flow.get(timeout)
         except WorkflowFailed as error:
@@ -513,8 +509,6 @@ class WorkflowResult(AsyncResult):
 
 def as_lists(value: Any) -> Any:
     """Results of many jobs as the lists that tasks for Celery expect."""
-    from django_rtq.workflows.results import StepResults
-
     return [as_lists(item) for item in value] if isinstance(value, list | StepResults) else value
 
 
@@ -567,8 +561,6 @@ class EagerResult(AsyncResult):
 
 
 def _find(job_id: str) -> JobHandle[Any] | None:
-    from django_rtq.core.broker.one_job import access_to_jobs  # processes that only enqueue do not import it
-
     try:
         return JobHandle(job_id, access_to_jobs(place_of_job("", job_id)).find(job_id).queue)
     except JobNotFound:

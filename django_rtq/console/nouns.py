@@ -28,6 +28,7 @@ from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
 from django_rtq.console.search import STATES, check_states
+from django_rtq.console.shards.merged import AllShards
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
@@ -83,8 +84,6 @@ class Place:
         if self._readers is not None:
             return self._readers
         if not self._name and shard_numbers():
-            from django_rtq.console.shards.merged import AllShards  # most projects have no shards
-
             return AllShards(is_strict=True)
         return readers_of(self._name)
 

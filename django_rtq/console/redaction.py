@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from django.views.debug import get_exception_reporter_filter
+
 from django_rtq.core.tasks.registry import known_task
 
 if TYPE_CHECKING:
@@ -25,9 +27,6 @@ HIDDEN = "********************"
 
 def hidden(value: Any, name: str = "") -> Any:
     """A copy in which values of names like "password" and "token" are redacted, at any depth."""
-    # Imported late: a worker needs it after its first failure only.
-    from django.views.debug import get_exception_reporter_filter
-
     hide = getattr(get_exception_reporter_filter(None), "cleanse_setting", None)
     return value if hide is None else hide(name, value)
 

@@ -11,6 +11,7 @@ from django_rtq.console.reading.actions import ACTIONS, Verb
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.job_page import LISTS, LONGEST_PAGE, JobPage
 from django_rtq.console.reading.jobs.walk import list_sizes
+from django_rtq.console.reading.members import workflow_ids_of
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, query_error
 from django_rtq.console.redaction import redacted
@@ -82,8 +83,6 @@ def search_all(readers: Readers, query: Selection) -> Iterator[JobDetails]:
 
 
 def _workflow_ids(readers: Readers, text: str) -> tuple[str, ...]:
-    from django_rtq.console.reading.members import workflow_ids_of  # who has none need not load it
-
     ids = workflow_ids_of(readers, text)
     if ids == []:
         raise query_error(f"workflow:{text}", _("no workflow has this name, or it ended long ago"))

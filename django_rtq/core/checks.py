@@ -13,6 +13,7 @@ from django.core.cache import caches
 from django.core.checks import ERROR, CheckMessage, Error, Warning
 from django.db import connections
 
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import connection_settings_of, places, shard_of, shard_places
 from django_rtq.core.conf.config import Config, get_config, is_ours, task_backends
 from django_rtq.core.extension import parts
@@ -123,7 +124,6 @@ def check_server(**kwargs: Any) -> list[CheckMessage]:
 
 
 def _check_server_of(place: str) -> list[CheckMessage]:
-    from django_rtq.core.broker.brokers import get_broker
     from django_rtq.core.broker.server_info import ask_server
 
     shard = shard_of(place)

@@ -89,11 +89,8 @@ class CronExpression:
         return back.replace(tzinfo=None) != moment.replace(tzinfo=None)
 
 
-@lru_cache(maxsize=1024)
-def get_cron_expression(expression: str, zone: str) -> CronExpression:
-    """A cached CronExpression. Raises what CronExpression raises."""
-    return CronExpression(expression, zone)
-
-
 def _ms(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
+
+
+get_cron_expression = lru_cache(maxsize=1024)(CronExpression)

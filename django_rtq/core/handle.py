@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
+from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.extension import no_attribute
 from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.exceptions import JobFailed, ResultTimeout, WrongState
@@ -146,9 +147,7 @@ class JobHandle(Generic[T_co]):
         await self._access().asend(self.id, event, value, queue=self.queue_name, token=token)
 
     def _access(self) -> JobAccess:
-        # A process that only enqueues does not need these modules.
-        from django_rtq.core.broker.one_job import access_to_jobs
-        from django_rtq.core.broker.task_backends import place_of_job
+        from django_rtq.core.broker.one_job import access_to_jobs  # a process that only enqueues does not need it
 
         return access_to_jobs(place_of_job(self.backend, self.id))
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from django_rtq.core import signals
 from django_rtq.core.conf.config import is_debug
+from django_rtq.core.jobs.failure import format_error
 from django_rtq.core.jobs.job import Job
 from django_rtq.core.jobs.log_fields import about, about_jobs
 from django_rtq.core.operator_logs import first_ids
@@ -163,8 +164,6 @@ def log_stale(*, job_ids: Sequence[str], worker: str, **kwargs: object) -> None:
 
 def _log_error(level: int, error: BaseException, job: Job | None, message: str, values: tuple[Any, ...]) -> None:
     if logger.isEnabledFor(level):
-        from django_rtq.core.jobs.failure import format_error  # processes without failures do not need it
-
         exc_info = (type(error), error, error.__traceback__)
         extra = about_jobs([values[0]]) if job is None else about(job)
         record = logger.makeRecord(logger.name, level, __file__, 0, message, values, exc_info, extra=extra)

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.checks import CheckMessage, Warning
 from django.db import Error as DatabaseFailure
 from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
 
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.core.transactions import outbox_database
@@ -42,8 +43,6 @@ def check_tables(databases: Collection[str] | None = None, **kwargs: Any) -> lis
 
 
 def _has_unapplied(alias: str) -> bool:
-    from django.db.migrations.executor import MigrationExecutor
-
     executor = MigrationExecutor(connections[alias])
     leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == "django_rtq"]
     return bool(executor.migration_plan(leaves))

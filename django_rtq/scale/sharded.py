@@ -5,6 +5,7 @@ The packets to all of them are sent before a reply is read.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -53,8 +54,6 @@ class AllShardsBroker(Broker):
 
     async def aenqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue() for coroutines."""
-        import asyncio  # workers do not come here
-
         parts = [(broker, at, [jobs[position] for position in at]) for broker, at in self.by_shard(jobs)]
         sent = (Broker.aenqueue(broker, queue, part, all_or_none=all_or_none) for broker, _, part in parts)
         return _merged(jobs, parts, await asyncio.gather(*sent, return_exceptions=True))

@@ -151,12 +151,6 @@ class ScheduleStore:
         self._redis.execute_one(("HDEL", self._keys.of(queue).schedules, *names), resend=True)
 
 
-def read_switch(text: str) -> tuple[bool, str]:
-    """Whether a schedule is enabled, and a nonce that is new each time it is enabled. "": never switched."""
-    word, _, since = text.partition(" ")
-    return word != "off", since
-
-
 def _row_fields(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return {_ROW + name: json.dumps(row) for name, row in rows.items()}
 

@@ -123,10 +123,9 @@ def load_schedules(declared: Iterable[ScheduledTask], stored: StoredSchedules) -
 
 
 def _switched(entry: ScheduledTask, switch: str) -> ScheduledTask:
-    from django_rtq.core.broker.schedule_store import read_switch  # with it comes redis-py
-
-    enabled, since = read_switch(switch)
-    return replace(entry, enabled=enabled, since=since)
+    """`switch`: see StoredSchedules; "": it was never switched."""
+    word, _, since = switch.partition(" ")
+    return replace(entry, enabled=word != "off", since=since)
 
 
 def schedule_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:

@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation_links, search_url
 from django_rtq.console.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
+from django_rtq.console.admin.shards import in_shard, shard_links
 from django_rtq.console.admin.urls import PageUrl, page_url
 from django_rtq.console.nouns import Place
 from django_rtq.console.permissions import VIEW, UserPermissions
@@ -153,8 +154,6 @@ class PageAdmin(admin.ModelAdmin):
     def _shard_links(self, request: HttpRequest) -> list[dict[str, object]]:
         if not shard_numbers():
             return []
-        from django_rtq.console.admin.shards import shard_links  # most projects have none
-
         current = None if all_shards_of(request) else shard_of(place_of(request).readers.place)
         return shard_links(request, self.url("queue_changelist"), current)
 
@@ -172,8 +171,6 @@ class PageAdmin(admin.ModelAdmin):
         request.current_app = self.admin_site.name
         texts = {name: unquote(text) for name, text in names.items()}
         if shard_numbers():
-            from django_rtq.console.admin.shards import in_shard  # most projects have none
-
             return in_shard(request, partial(self._view, page, request, texts))
         return self._view(page, request, texts, Place())
 

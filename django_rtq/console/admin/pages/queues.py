@@ -28,6 +28,7 @@ from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import buttons, listing, tables
 from django_rtq.console.render.sheet import Wanted
 from django_rtq.console.sanitize import clean_text
+from django_rtq.console.shards.all_shards import ask_shards, merged_front
 from django_rtq.console.subjects.clients import OF_QUEUE
 from django_rtq.console.subjects.jobs import JOBS
 from django_rtq.console.subjects.queues import QUEUES, Queue
@@ -65,8 +66,6 @@ class QueueAdmin(SheetAdmin):
 
     def _overview_of_shards(self, request: HttpRequest, chosen: str) -> HttpResponse:
         """The same of all shards together. Raises BrokerError if none answers."""
-        from django_rtq.console.shards.all_shards import ask_shards, merged_front  # most projects have no shards
-
         read = partial(_read_overview, chosen=chosen, is_fresh=REFRESH_HEADER not in request.headers)
         answers = ask_shards(lambda readers, _number: read(readers))
         front, series = merged_front(answers.checked())

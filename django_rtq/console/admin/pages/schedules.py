@@ -29,6 +29,7 @@ from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.redaction import hidden, hidden_args
 from django_rtq.console.render.html import Viewer, cell_html, tables
 from django_rtq.console.schedule_status import row_statuses
+from django_rtq.console.shards.merged import AllShards
 from django_rtq.console.subjects.schedules import SCHEDULES, Planned
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.tasks import registry
@@ -227,8 +228,6 @@ def _readers_of_all(request: HttpRequest) -> Readers:
         return of_all
     if len(shard_numbers()) < 2:
         return readers_of()
-    from django_rtq.console.shards.merged import AllShards  # most projects have no shards
-
     return show(request, Place(readers=AllShards())).readers
 
 

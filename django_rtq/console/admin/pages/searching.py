@@ -21,6 +21,7 @@ from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, words_of
 from django_rtq.console.render.html import Viewer, tables
 from django_rtq.console.search import Found, read_query, search
+from django_rtq.console.shards.merged import AllShards
 from django_rtq.console.subjects.jobs import JOBS, list_of
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.jobs.details import JobDetails
@@ -77,8 +78,6 @@ class JobSearch:
 
     def _find_in_shards(self, job_id: str) -> JobDetails | None:
         """None also if a page of all shards says that its shard does not answer."""
-        from django_rtq.console.shards.merged import AllShards  # most projects have no shards
-
         is_of_all = self.readers.is_of_all_shards
         try:
             return (self.readers if is_of_all else AllShards()).find(job_id)
