@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import reduce
+from operator import or_
 
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.db.models import Q
 from django.http import HttpRequest
 from django.utils.text import Truncator
 
@@ -27,11 +30,13 @@ def log_action(request: HttpRequest, entry: AdminEntry, message: str, ids: Seque
 
 
 def who_requeued(job: JobDetails) -> str:
-    """Who requeued a job last, if somebody did so on its page."""
+    """Who requeued a job last, if somebody did so on its page, or with others of its queue, task or client."""
     if (at := job.requeued_at) is None:
         return ""
-    of_job = LogEntry.objects.filter(content_type__app_label="django_rtq", content_type__model="job", object_id=job.id)
-    near = of_job.filter(action_time__range=(at - NEAR, at + NEAR)).order_by("-action_time")
+    names = {"job": job.id, "deadletter": job.queue, "registeredtask": job.task, "client": job.client}
+    about = (Q(content_type__model=model, object_id=name) for model, name in names.items())
+    near = LogEntry.objects.filter(reduce(or_, about), content_type__app_label="django_rtq")
+    near = near.filter(action_time__range=(at - NEAR, at + NEAR)).order_by("-action_time")
     return next((entry.user.get_username() for entry in near.select_related("user")[:1]), "")
 
 

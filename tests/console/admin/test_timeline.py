@@ -11,7 +11,7 @@ from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 from django_rtq.testing import drain
 from tests.app import batch_tasks
-from tests.console.admin.conftest import text
+from tests.console.admin.conftest import MAIL, body, text
 from tests.support.commands import run
 from tests.support.jobs import QUEUE, claimed_job, settle
 
@@ -80,10 +80,12 @@ def test_the_newest_is_told_first(state, fields, told):
     assert found == told[::-1]
 
 
-def test_a_person_who_requeued_a_job_is_named(broker, operator):
-    made = claimed_job(broker, worker="failing")
+@pytest.mark.parametrize("query", ["", f"queue:{QUEUE} state:dead", f"task:={MAIL}", "client:bakery"])
+def test_a_person_who_requeued_a_job_is_named(broker, operator, query):
+    made = claimed_job(broker, worker="failing", client="bakery", body=body(1))
     settle(broker, "bury", made, worker="failing", error='{"at":1,"attempt":1,"error":"it broke"}')
-    operator.post(f"/admin/django_rtq/job/{made.id}/requeue/", {"queue": QUEUE})
+    place = "bulk" if query else made.id
+    operator.post(f"/admin/django_rtq/job/{place}/requeue/", {"q": query, "until_ms": 10**15, "queue": QUEUE})
     assert "by user-0" in text(operator.get(f"/admin/django_rtq/job/{made.id}/"))
 
 
