@@ -33,25 +33,14 @@ def html_of_ours(response):
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_every_page_is_accessible_and_obeys_a_strict_policy(name, jobs, broker, operator):
+def test_every_page_has_its_title_as_heading_and_its_tables_have_captions(name, jobs, broker, operator):
     claimed_job(broker, "running", queue="other")
     answer = operator.get(url_of(name, jobs))
-    whole, html = text(answer), html_of_ours(answer)
+    html = html_of_ours(answer)
 
-    assert not re.search(r"\s(style|on[a-z]+)\s*=|<style|<script|javascript:", html)
-    assert all('src="/static/' in tag for tag in re.findall(r"<script[^>]*>", whole))
-    assert '<link rel="stylesheet" href="/static/django_rtq/pages.css">' in whole
-    ids = re.findall(r'\sid="([^"]+)"', whole)
-    assert len(ids) == len(set(ids))
+    assert '<link rel="stylesheet" href="/static/django_rtq/pages.css">' in text(answer)
     assert re.findall(r"<h1>(.*?)</h1>", html) == [answer.context["title"]]
-    assert whole.count("<h1") == 1
     assert html.count("<table") == html.count("<caption")
-    assert all("scope=" in tag for tag in re.findall(r"<th\b[^>]*>", html))
-    for tag in re.findall(r"<(?:input|textarea|select)\b[^>]*>", html):
-        if 'type="hidden"' not in tag and "aria-label=" not in tag:
-            name_of = re.search(r'id="([^"]+)"', tag)
-            is_inside = re.search(rf"<label\b[^>]*>[^<]*{re.escape(tag)}", html)
-            assert is_inside or f'<label for="{name_of[1]}">' in html
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -83,13 +72,6 @@ def test_pages_say_it_when_redis_holds_data_of_another_format(redis, jobs, opera
     assert answer.status_code == 503
     assert "Redis returned an error" in text(answer)
     assert "Redis holds data in format 3 (key rtq:format)" in text(answer)
-
-
-def test_a_page_that_cannot_reach_redis_is_asked_for_again_by_the_browser(operator, settings):
-    settings.RTQ = {"REDIS": UNREACHABLE, "ADMIN_REFRESH_SECONDS": 4}
-    answer = operator.get(url_of("queue_changelist"))
-    assert (answer["Refresh"], answer["Retry-After"]) == ("4", "4")
-    assert "This page retries every 4 s." in text(answer)
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
@@ -186,22 +168,10 @@ def test_a_refresh_leaves_messages_for_the_page_that_they_are_for(jobs, operator
     assert "is paused" in text(operator.get(url_of("queue_changelist")))
 
 
-def test_a_refresh_of_a_job_that_is_gone_has_something_in_its_place(jobs, operator):
-    operator.post(url_of("job_discard", jobs), {"queue": QUEUE})
-    part = operator.get(url_of("job_change", jobs), headers={"X-RTQ-Refresh": "1"})
-    assert part.status_code == 404
-    assert re.findall(r'data-rtq-live="(\w+)"', text(part)) == ["job"]
-    assert "<form" not in text(part)
-
-
 def test_the_refresh_can_be_switched_off(jobs, operator, settings):
     assert "live.js" in text(operator.get(url_of("queue_changelist")))
     settings.RTQ = {**settings.RTQ, "ADMIN_REFRESH_SECONDS": 0}
     assert "live.js" not in text(operator.get(url_of("queue_changelist")))
-
-
-def test_forms_are_not_refreshed_while_they_are_filled_in(jobs, operator):
-    assert "data-rtq-live" not in text(operator.get(url_of("job_edit", jobs)))
 
 
 @pytest.mark.parametrize("attribute", ["_csp_nonce", "csp_nonce"])

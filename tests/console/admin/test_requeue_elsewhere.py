@@ -7,7 +7,7 @@ from django.test import override_settings
 
 from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.internal_tasks import run_bulk_action
-from tests.console.admin.conftest import logged, text
+from tests.console.admin.conftest import text
 from tests.console.admin.test_dead_letters import hidden_fields, said
 from tests.support.jobs import QUEUE, dead_job, queued_job
 from tests.support.redis_server import LEASE_SECONDS
@@ -37,24 +37,6 @@ def options_in(html):
 
 def page_of(job, action=""):
     return f"/admin/django_rtq/job/{job.id}/{action}"
-
-
-def test_a_job_goes_there_from_its_page(broker, operator, readers):
-    job = dead_job(broker)
-    assert page_of(job, f"requeue/?queue={QUEUE}") in text(operator.get(page_of(job)))
-    html = text(operator.get(page_of(job, f"requeue/?queue={QUEUE}")))
-    assert "It is queued there, with all its attempts." in html
-    assert options_in(html) == {"": "its own", TARGET: "reports (no worker serves it)"}
-
-    operator.post(page_of(job, "requeue/"), {**hidden_fields(html), "target": TARGET})
-
-    found = readers.find(job.id)
-    assert (found.queue, found.state) == (TARGET, "queued")
-    page = said(operator)
-    assert f"Job {job.id} was requeued in queue reports." in page
-    assert "No worker serves queue reports now: the jobs wait." in page
-    assert logged() == ["Requeued in queue reports."]
-    assert f'href="/admin/django_rtq/queue/{TARGET}/"' in text(operator.get(page_of(job, f"?queue={QUEUE}")))
 
 
 @pytest.mark.parametrize("chosen", ["used", "no{good}"])
@@ -96,7 +78,7 @@ def test_a_job_does_what_a_request_has_no_time_for(broker, operator, readers, mo
     assert {readers.find(job.id).queue for job in jobs} == {TARGET}
 
 
-def test_a_paused_queue_is_told_before_and_after(broker, operator, rtq):
+def test_a_paused_queue_is_told_before_and_after(broker, operator, readers, rtq):
     broker.register_queues([TARGET])
     rtq.queues[TARGET].pause()
     job = dead_job(broker)
@@ -105,3 +87,4 @@ def test_a_paused_queue_is_told_before_and_after(broker, operator, rtq):
     operator.post(page_of(job, "requeue/"), {"queue": QUEUE, "target": TARGET})
 
     assert "Queue reports is paused: the jobs wait until it is resumed." in said(operator)
+    assert readers.find(job.id).queue == TARGET

@@ -12,3 +12,12 @@ def shows(locator, text):
     from playwright.sync_api import expect
 
     expect(locator).to_contain_text(text)
+
+
+def find(page, query):
+    """Search for jobs from the overview, without a click."""
+    page.goto("/admin/django_rtq/queue/")
+    page.keyboard.press("/")
+    page.keyboard.type(query)
+    with page.expect_navigation():
+        page.keyboard.press("Enter")

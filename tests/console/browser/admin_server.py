@@ -12,16 +12,14 @@ from tests.support.waiting import wait_until
 
 
 class AdminServer:
-    """An admin server: its process, database and URL. It keeps its port after a restart."""
+    """An admin server: its process, database and URL. It keeps its port after a restart.
+
+    A worker with `environment` has its settings and its database.
+    """
 
     def __init__(self, folder, redis_url, **environment):
-        self._environment = {
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "tests.console.browser.settings",
-            "RTQ_REDIS_URL": redis_url,
-            "RTQ_DATABASE": str(folder / "admin_server.sqlite3"),
-            **environment,
-        }
+        self.database = folder / "admin_server.sqlite3"
+        self.environment = {"RTQ_REDIS_URL": redis_url, "RTQ_DATABASE": str(self.database), **environment}
         self._process = None
         self._port = free_port()
         self._log = folder / f"admin_server_{self._port}.log"
@@ -40,8 +38,12 @@ class AdminServer:
         if self._process is not None:
             return self
         self._log.unlink(missing_ok=True)
+        settings = {"DJANGO_SETTINGS_MODULE": "tests.console.browser.settings"}
         self._process = ForkedPython(
-            ["-m", "tests.console.browser.serve", self._port], self._environment, self._log, ROOT
+            ["-m", "tests.console.browser.serve", self._port],
+            {**os.environ, **settings, **self.environment},
+            self._log,
+            ROOT,
         )
         wait_until(lambda: self._process.poll() is not None or answers(self._port), seconds=60)
         assert self._process.poll() is None, self.log

@@ -12,6 +12,9 @@ from django_rtq.core.broker.worker_broker import for_workers
 from testproject.redis_server import PrivateRedis
 from tests.console.browser.admin_server import AdminServer, refresh_every
 from tests.console.browser.chromium import TIMEOUT_MS, chromium, log_in, new_context
+from tests.core.worker.conftest import journal  # noqa: F401
+from tests.core.worker.processes import WorkerProcess
+from tests.support.databases import as_default, sqlite_settings
 from tests.support.jobs import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 NOTE = "tests.app.tasks.note"
@@ -58,6 +61,28 @@ def admin_server(request, admin_servers):
     """An admin server whose pages refresh OFTEN or not at all, as the module says, with its OPTIONS if it has any."""
     seconds = getattr(request.module, "REFRESH_SECONDS", STILL)
     return admin_servers(**refresh_every(seconds, **getattr(request.module, "OPTIONS", {})))
+
+
+@pytest.fixture
+def worker(admin_server, journal, tmp_path):  # noqa: F811
+    """Starts a real worker, with the settings and the database of the admin server."""
+    started = []
+
+    def start(*arguments):
+        environment = {**admin_server.environment, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+        started.append(WorkerProcess(["--processes", "1", *arguments], environment, tmp_path / "worker.log"))
+
+    yield start
+    for process in started:
+        process.end()
+
+
+@pytest.fixture
+def database(admin_server, django_db_blocker, monkeypatch):
+    """The database of the admin server and of its workers is that of this process, too."""
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # the browser has its event loop in this thread
+    with django_db_blocker.unblock(), as_default(sqlite_settings(admin_server.database)) as database:
+        yield database
 
 
 @pytest.fixture(scope="package")

@@ -12,6 +12,7 @@ from tests.settings import MIDDLEWARE
 THEMES = {"unfold": ["unfold"], "jazzmin": ["jazzmin"]}
 
 theme = os.environ.get("RTQ_TEST_THEME", "")
+ROOT_URLCONF = "tests.console.browser.urls"
 INSTALLED_APPS = [*THEMES.get(theme, []), *WITH_ADMIN, "tests.app"]
 if not theme:
     # Third-party themes do not obey the policy.

@@ -11,7 +11,6 @@ from django_rtq.console.reading.readers import Readers
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.chromium import window
 from tests.console.browser.conftest import OFTEN, body
-from tests.core.worker.processes import WorkerProcess
 from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
 from tests.support.waiting import wait_until
 
@@ -25,26 +24,6 @@ BOX = "input[type=checkbox][name=id]"
 def dead_letters(broker):
     """Twelve dead letters."""
     return [dead_job(broker, f"letter{n}", body=body(f"letter{n}")) for n in range(12)]
-
-
-@pytest.fixture
-def worker(broker, redis_server, tmp_path):
-    """Starts a real worker. Returns what its jobs have written."""
-    started, journal = [], tmp_path / "journal"
-
-    def start():
-        environment = {
-            "DJANGO_SETTINGS_MODULE": "tests.settings",
-            "RTQ_REDIS_URL": redis_server.url,
-            "RTQ_DATABASE": str(tmp_path / "worker.sqlite3"),
-            "RTQ_TEST_JOURNAL": str(journal),
-        }
-        started.append(WorkerProcess(["--processes", "1"], environment, tmp_path / "worker.log"))
-        return journal
-
-    yield start
-    for process in started:
-        process.end()
 
 
 def tab(page, state):
@@ -166,7 +145,7 @@ def test_the_page_of_a_job_that_somebody_else_discards_says_that_it_is_gone(brok
     console_errors.clear()  # the browser notes each 404
 
 
-def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, dead_letters, page, worker):
+def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, dead_letters, page, worker, journal):
     page.goto(DEAD)
     boxes = page.locator(BOX)
     boxes.nth(0).click()
@@ -183,9 +162,9 @@ def test_ten_dead_letters_are_ticked_and_the_rest_confirmed_and_all_run(broker, 
     shows(page.locator(".messagelist"), "2")
 
     page.goto(f"/admin/django_rtq/queue/{QUEUE}/?state=finished")
-    journal = worker()
+    worker()
     shows(tab(page, "finished"), "12")
-    wait_until(lambda: journal.read_text().count(" end letter") == 12)
+    wait_until(lambda: journal.ends() == 12)
     assert page.locator(".rtq-id a").count() == 12
 
 

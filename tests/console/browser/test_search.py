@@ -2,13 +2,12 @@
 
 import pytest
 
-from tests.console.browser.actions import follow, shows
+from tests.console.browser.actions import find, follow, shows
 from tests.console.browser.conftest import body
 from tests.console.browser.test_pages import overflow, violations
 from tests.support.commands import dead_letter, failure
 from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
 
-OVERVIEW = "/admin/django_rtq/queue/"
 SEARCH = "/admin/django_rtq/job/search/"
 
 
@@ -24,12 +23,8 @@ def orders(broker):
 
 
 def test_all_jobs_about_one_order_are_found_with_one_line(orders, page):
-    page.goto(OVERVIEW)
-    page.keyboard.press("/")
-    page.keyboard.type('"order 4711"')
-    page.keyboard.press("Enter")
+    find(page, '"order 4711"')
 
-    page.wait_for_url(f"**{SEARCH}*")
     rows = page.locator(".rtq tbody tr")
     assert rows.count() == 2
     shows(rows.first, "dead")
@@ -93,11 +88,7 @@ def test_the_failures_of_the_last_hour_with_one_error_are_requeued(broker, page,
     for number in range(3):
         dead_letter(broker, line=failure("shop.errors.NoStock", "no stock"), args=[number])
     dead_letter(broker, line=failure("shop.errors.NoMoney", "no money"))
-    page.goto(OVERVIEW)
-    page.keyboard.press("/")
-    page.keyboard.type("state:dead error:NoStock since:1h")
-    with page.expect_navigation():
-        page.keyboard.press("Enter")
+    find(page, "state:dead error:NoStock since:1h")
 
     follow(page.get_by_role("link", name=f"Dead in {QUEUE}"))  # the first click
     assert page.locator(".rtq tbody tr").filter(has_text="NoStock").count() == 3

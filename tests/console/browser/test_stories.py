@@ -4,7 +4,6 @@ from django_rtq import rtq
 from django_rtq.console.log_lines import write_line
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.conftest import body
-from tests.console.browser.test_flows import worker  # noqa: F401
 from tests.console.browser.test_pages import violations
 from tests.protocol.model.step_calls import waiting
 from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, settle
@@ -131,7 +130,7 @@ def test_what_needs_the_memory_of_redis(broker, page):
     shows(page.locator(".rtq tbody tr").first, QUEUE)
 
 
-def test_a_host_is_drained(broker, readers, page, worker):  # noqa: F811
+def test_a_host_is_drained(broker, readers, page, worker):
     worker()
     wait_until(readers.workers)
     page.goto(OVERVIEW)

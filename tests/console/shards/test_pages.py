@@ -1,7 +1,6 @@
 """Pages are about all shards, or about the one that is chosen, from page to page."""
 
 import re
-import threading
 
 import pytest
 
@@ -21,7 +20,6 @@ from tests.console.admin.conftest import operator, person  # noqa: F401
 from tests.scale.shards.conftest import client_of, waiting
 from tests.support.redis_server import UNREACHABLE
 from tests.support.shard_servers import on_servers
-from tests.support.waiting import wait_until
 
 OVERVIEW = "/admin/django_rtq/queue/"
 IN_1 = {"Referer": f"http://testserver{OVERVIEW}?shard=1"}
@@ -72,17 +70,6 @@ def test_an_action_is_for_the_shard_of_its_page(operator, jobs):  # noqa: F811
 
     assert operator.post(f"{OVERVIEW}default/pause/", headers=IN_ALL).status_code == 302
     assert [is_paused(0), is_paused(1)] == [True, True]
-
-
-def test_a_shard_that_is_away_is_said_and_the_others_are_a_click_away(operator, servers, clients):  # noqa: F811
-    with on_servers([servers[0].url, UNREACHABLE]):
-        answer = operator.get(OVERVIEW, {"shard": "1"})
-        text = answer.content.decode()
-        assert answer.status_code == 503
-        assert "Redis is not responding" in text
-        assert 'aria-current="true">Shard 1<' in text
-        assert operator.get(OVERVIEW, {"shard": "0"}).status_code == 200
-        close_brokers()
 
 
 def figures(answer):
@@ -136,39 +123,6 @@ def test_a_queue_is_resumed_where_it_is_paused(operator, jobs):  # noqa: F811
     assert "Shard 1</span>" in text
     assert operator.post(action.replace("&amp;", "&")).status_code == 302
     assert not is_paused(1)
-
-
-def test_a_shard_that_does_not_answer_is_named_and_nothing_else_fails(operator, servers, shards):  # noqa: F811
-    job = tasks.note.using(client=client_of(0)).delay("x")
-    assert operator.get(OVERVIEW).status_code == 200
-    servers[1].pause()
-    try:
-        answer = operator.get(OVERVIEW)
-        text = answer.content.decode()
-        lists = [
-            operator.get(f"/admin/django_rtq/{page}").content.decode()
-            for page in (
-                f"client/client/?client={client_of(1)}",
-                "deadletter/",
-                "job/search/?q=nothing",
-                "worker/",
-                "job/",
-            )
-        ]
-        again = operator.get(OVERVIEW).content.decode()
-    finally:
-        servers[1].resume()
-    wait_until(lambda: not any(thread.name == "rtq-shard-1" for thread in threading.enumerate()))
-
-    for each in lists:
-        assert "Not all shards have answered." in each
-        assert not re.search("Nothing is known|No dead letters|No match|No worker is running", each)
-    for each in (text, again):
-        assert "Shard 1 does not answer. Its jobs wait, and those of the other shards go on." in each
-        assert "Its jobs are missing here." in each
-    assert figures(answer)["Queued"] == "1"
-    assert operator.get(f"/admin/django_rtq/job/{job.id}/").status_code == 200
-    assert "does not answer" not in operator.get(OVERVIEW).content.decode()
 
 
 def test_nothing_is_said_of_selected_jobs_in_a_shard_that_does_not_answer(operator, servers, clients):  # noqa: F811
