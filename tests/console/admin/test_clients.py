@@ -19,19 +19,6 @@ PAGE = f"{LIST}client/"
 WITHOUT_A_NAME = f"{PAGE}?client="
 
 
-def test_the_list_shows_who_waits_over_all_queues(broker, operator, rtq):
-    queued_job(broker, client="bakery")
-    queued_job(broker, client="bakery", queue="low")
-    rtq.clients["florist"].pause(QUEUE)
-    rtq.clients["grocer"].limit(QUEUE, max_running=1)
-
-    html = text(operator.get(LIST))
-
-    assert f'href="{PAGE}?client=bakery"' in html
-    assert f'href="{PAGE}?client=florist"' in html
-    assert "has limits" in html
-
-
 def rows(html):
     """The names of the clients of a list, in its order."""
     return re.findall(r'<th scope="row"[^>]*><a href="[^"]*client=([^"]*)"', html)
@@ -50,19 +37,6 @@ def test_the_list_is_searched_and_limited_by_its_url(broker, operator, rtq):
     html = text(operator.get(LIST, {"search": "nosuch"}))
     assert "No match." in html
     assert f'href="{PAGE}?client=nosuch"' in html
-
-
-def test_a_client_is_shown_with_its_limits_and_why_it_waits(broker, operator, rtq):
-    rtq.queues[QUEUE].limit_clients(max_running=1)
-    claimed_job(broker, client="bakery")
-    queued_job(broker, client="bakery")
-    claim(broker)
-
-    html = text(operator.get(f"{PAGE}?client=bakery"))
-
-    assert "at its limit of 1 running job" in html
-    assert "set at run time, for each client" in html
-    assert "Pause in all queues" in html
 
 
 def test_the_client_without_a_name_has_a_page(broker, operator):

@@ -52,15 +52,6 @@ def said(client):
     return html[html.index('<ul class="messagelist">') :] if "messagelist" in html else ""
 
 
-def test_they_are_grouped_by_task_and_error(broker, operator):
-    die(broker, "a", "b", "c")
-    die(broker, "d", error="shop.errors.Closed")
-    html = text(operator.get(PAGE))
-    assert html.index("Closed") > 0
-    assert ">3<" in html
-    assert f"/queue/{QUEUE}/?state=dead&amp;q=task%3Ashop.tasks.send+class%3Ashop.errors.Closed" in html
-
-
 def test_many_groups_have_pages(broker, operator, monkeypatch):
     monkeypatch.setattr(type(GROUPS), "per_page", 1)
     die(broker, "x")
@@ -75,21 +66,6 @@ def test_many_groups_have_pages(broker, operator, monkeypatch):
 def test_a_group_without_a_name_cannot_be_swept(broker, operator):
     dead_job(broker, "odd", body="nonsense")
     assert BULK not in text(operator.get(PAGE))
-
-
-def test_ticked_ones_are_not_discarded_before_it_was_confirmed(broker, operator, readers):
-    a, b, c = die(broker, "a", "b", "c")
-    back = f"/admin/django_rtq/queue/{QUEUE}/?state=dead"
-
-    html = text(operator.post(f"{BULK}discard/", {"queue": QUEUE, "id": [a, c], "next": back}))
-
-    assert readers.queues.get(QUEUE).dead == 3
-    assert "Discard 2 dead letters?" in html
-    assert f"<dd>{a}, {c}</dd>" in html
-    assert not LogEntry.objects.exists()
-    answer = operator.post(f"{BULK}discard/", hidden_fields(html))
-    assert answer["Location"] == back
-    assert [job.id for job in readers.job_list.each(QUEUE, "dead")] == [b]
 
 
 def test_who_comes_second_is_told_so(broker, operator, readers):

@@ -4,16 +4,13 @@ import re
 from urllib.parse import urlencode
 
 import pytest
-from django.conf import settings
 from django.contrib.admin.models import LogEntry
-from django.test import override_settings
 
 from django_rtq.console.admin.display import jobs as job_table
 from django_rtq.console.admin.display.charts.history import SPANS, history_charts
 from django_rtq.console.nouns import Queue
 from django_rtq.console.reading import overview as shared_overview
 from django_rtq.console.subjects.queues import QUEUES
-from django_rtq.core.broker.brokers import get_broker
 from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_dead_letters import BULK, hidden_fields, said
 from tests.support.console_steps import report_version
@@ -39,24 +36,6 @@ def test_the_overview_looks_back(span, steps, jobs, operator):
     html = text(operator.get(f"{OVERVIEW}?span={span}"))
     assert html.count('<svg class="rtq-chart"') == 2
     assert html.count("<title>") == 2 * steps + html.count("rtq-spark") + 1
-
-
-def test_deploys_are_marked_in_the_charts(redis, broker, jobs, viewer, round_trips):
-    with override_settings(RTQ={**settings.RTQ, "VERSION": "2026.11.3"}):
-        report_version(broker, "2026.11.3")
-        viewer.get(OVERVIEW)
-        del round_trips[:]
-        html = text(viewer.get(OVERVIEW))
-        again = text(viewer.get(OVERVIEW, headers={"X-RTQ-Refresh": "none"}))
-        get_broker().close()
-
-    assert len(round_trips) <= 5
-    for page in (html, again):
-        marks = re.findall(r'<path class="rtq-mark" d="M\d+ 0V200"><title>(.*?)</title>', page)
-        assert len(marks) == 2  # one in each chart
-        assert re.fullmatch(r"\d\d:\d\d Version 2026\.11\.3 started", marks[0])
-        assert len(re.findall(r'text-anchor="end">2026\.11\.3</text>', page)) == 2
-        assert page.count(f'<td class="rtq-events">{marks[0]}</td>') == 2
 
 
 def test_without_a_version_of_the_project_no_deploys_are_read(broker, jobs, viewer):
@@ -125,13 +104,6 @@ def test_the_page_of_a_queue_says_which_limit_holds_it_back(broker, operator, li
     claim(broker, 2)
     claim(broker, 2)
     assert why in text(operator.get(PAGE))
-
-
-def test_a_page_says_what_takes_the_memory_of_redis(jobs, viewer):
-    assert 'href="/admin/django_rtq/job/memory/"' in text(viewer.get(OVERVIEW))
-    html = text(viewer.get("/admin/django_rtq/job/memory/"))
-    assert f'<a href="{PAGE}">{QUEUE}</a>' in html
-    assert len(re.findall(r"\d[\d.,]*\s(?:KB|bytes)", html)) >= 5
 
 
 def test_pages_follow_each_other_without_gaps(broker, operator):

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.admin.utils import quote
 from django.contrib.auth.models import Permission
 from django.test import override_settings
 from django.urls import reverse
@@ -356,19 +355,6 @@ def test_the_list_asks_redis_as_often_for_many_as_for_one(admin_client, broker, 
         return len(round_trips)
 
     assert asked(1) == asked(40)
-
-
-@pytest.mark.django_db
-def test_the_page_of_a_task_has_its_schedules(admin_client, broker):
-    declare(args=[7])
-    task(schedule=every(hours=1, name="another", args=["a", "b"]))(sign_in)
-
-    page = admin_client.get(reverse("admin:django_rtq_registeredtask_change", args=[quote(TASK)])).text
-
-    assert "monthly" in page
-    assert "No scheduler is running for queue default." in page
-    assert f'href="{LIST}?q=monthly"' in page
-    assert "another" not in page
 
 
 SLOT = NOW - timedelta(hours=3)

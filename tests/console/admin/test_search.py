@@ -32,13 +32,6 @@ def test_every_page_has_the_box_and_the_results_keep_the_query(jobs, viewer):
     assert 'value="task:&quot;x y&quot;"' in found(viewer, 'task:"x y"')[1]
 
 
-def test_the_id_of_a_job_opens_it(jobs, viewer):
-    answer = viewer.get(SEARCH, {"q": f" {jobs.dead.id} "})
-
-    assert answer.status_code == 302
-    assert answer["Location"] == f"/admin/django_rtq/job/{jobs.dead.id}/?queue={QUEUE}"
-
-
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -63,16 +56,6 @@ def test_it_leads_to_lists_where_one_can_act_on_all(broker, viewer):
     assert [name for _, name in links] == [f"Dead in {QUEUE}", "Queued in mail"]
     assert "bakery" in text(viewer.get(links[0][0].replace("&amp;", "&")))
     assert "To act on all of them" not in found(viewer, "bakery")[1]
-
-
-def test_one_state_of_one_queue_is_shown_as_its_list(jobs, viewer):
-    answer = viewer.get(SEARCH, {"q": f"queue:{QUEUE} state:dead client:bakery"})
-    assert answer["Location"] == f"/admin/django_rtq/queue/{QUEUE}/?state=dead&q=client%3Abakery"
-
-    html = text(viewer.get(answer["Location"]))
-    assert f'value="queue:{QUEUE} state:dead client:bakery"' in html
-    assert f'href="/admin/django_rtq/queue/{QUEUE}/?state=dead">client:bakery ' in html  # without this word
-    assert f'href="/admin/django_rtq/queue/{QUEUE}/?state=dead&amp;q=client%3Abakery+since%3A1h">1h<' in html
 
 
 def test_actions_do_not_search_for_a_text(jobs, operator):

@@ -58,24 +58,6 @@ def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operat
     assert "When it stops, it is cancelled" in text(operator.get(f"{PAGE}{running.id}/cancel/?queue={QUEUE}"))
 
 
-def test_one_that_waits_is_cancelled_and_the_person_told_so(jobs, operator, readers):
-    answer = operator.post(f"{PAGE}{jobs.queued.id}/cancel/", {"queue": QUEUE})
-    assert said(answer).endswith("is cancelled.")
-    assert "Cancelled." in logged()[0]
-
-
-def test_nothing_is_terminated_before_it_was_asked_for_twice(running, operator, readers):
-    html = text(operator.get(f"{PAGE}{running.id}/terminate/?queue={QUEUE}"))
-    assert "This kills the process that runs job" in html
-    assert not readers.find(running.id).is_stopping
-
-    answer = operator.post(f"{PAGE}{running.id}/terminate/", {"queue": QUEUE})
-
-    assert "is about to be killed" in said(answer)
-    assert readers.find(running.id).is_stopping
-    assert "Termination requested." in logged()[0]
-
-
 def test_a_job_that_ended_meanwhile_is_not_terminated(broker, running, operator):
     settle(broker, "ack", running)
     answer = operator.post(f"{PAGE}{running.id}/terminate/", {"queue": QUEUE})

@@ -10,27 +10,6 @@ LIST = "/admin/django_rtq/registeredtask/"
 PAGE = f"{LIST}{MAIL.replace('_', '_5F')}/"
 
 
-def test_a_task_is_paused_and_resumed_on_its_page(broker, operator):
-    job = queued_job(broker, body=body(task=MAIL))
-    broker.register_queues(["mail"])
-
-    paused = operator.post(f"{PAGE}pause/", follow=True)
-    assert claim(broker) == []
-    page = text(operator.get(PAGE))
-    resumed = operator.post(f"{PAGE}resume/", follow=True)
-
-    assert f"Task {MAIL} is paused in default, mail. Its running jobs continue" in text(paused)
-    assert "paused by user-" in page
-    assert "Held: 1<" in page
-    assert "Resume in all queues" in page
-    assert f"Task {MAIL} was resumed in default, mail." in text(resumed)
-    assert claim(broker) == [job.id]
-    assert logged()[::-1] == [
-        "Paused in default, mail.",
-        "Resumed in default, mail.",
-    ]
-
-
 @pytest.mark.parametrize(
     "name", ["nosuch", "x" * 3000, "a%00b", "django_5Frtq.internal_5Ftasks.run_5Fbulk_5Faction", "_20"]
 )

@@ -55,7 +55,7 @@ def test_tags_stay_text_in_errors_names_and_clients(broker, operator):
 
 
 def test_tags_in_a_filter_stay_text(jobs, operator):
-    answer = operator.get(f"/admin/django_rtq/queue/{QUEUE}/", {"task": SCRIPT, "id": '"><script>', "after": SCRIPT})
+    answer = operator.get(f"/admin/django_rtq/queue/{QUEUE}/", {"q": f'"><script>{SCRIPT}', "after": SCRIPT})
     assert "<script>alert" not in text(answer)
     assert '"><script>' not in text(answer)
 
@@ -170,11 +170,7 @@ def test_the_secrets_of_a_result_are_hidden(broker, viewer):
         "after=%ff%fe",
         "after=W10",
         "after=WyJhIiwgImIiXQ",
-        "since=9999999-99-99",
-        "until=0001-01-01T00:00",
-        "since=3000-13-01T25:61",
-        "task=" + "x" * 5000,
-        "id=%00",
+        "q=id:%00",
         "span=0",
     ],
 )

@@ -2,16 +2,13 @@
 
 import re
 
-from django.contrib.admin.models import LogEntry
-
 from django_rtq.console.admin.display.charts.graph import MOST, graph
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import StepProgress
 from django_rtq.workflows.store import NewWorkflow
 from tests.console.admin.conftest import logged, text
-from tests.console.admin.test_dead_letters import BULK, hidden_fields
-from tests.support.snapshots import live_jobs, snapshot
-from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, fields_of, new_flow, parts_flow
+from tests.support.snapshots import live_jobs
+from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, parts_flow
 
 LIST = "/admin/django_rtq/workflow/"
 PAGE = f"{LIST}{FLOW}/"
@@ -71,23 +68,6 @@ def test_one_has_a_graph_and_a_table(broker, viewer, round_trips):
     assert cells[-6:] == ["t waitingStep: 1", "default", "0 of 1", "0", "0", "01 of 2 jobs of step t are dead"]
     assert html.index("it broke") < html.index('<svg class="rtq-graph') < html.index(">Steps</h2>")  # dead jobs first
     assert "Requeue dead jobs" not in html  # a viewer may not
-
-
-def test_dead_jobs_are_requeued(redis, broker, operator):
-    member = blocked(broker)
-
-    html = text(operator.get(f"{BULK}requeue/?q=workflow:{FLOW}"))
-    assert "Requeue 1 dead letter?" in html
-    assert f"<dd>workflow:{FLOW}</dd>" in html
-    answer = operator.post(f"{BULK}requeue/", hidden_fields(html))
-
-    assert answer["Location"] == PAGE
-    assert "1 dead letter was requeued." in text(operator.get(PAGE))
-    assert logged()[0].startswith("1 dead letter was requeued. (Filter: workflow:")
-    assert "dead" not in snapshot(redis)
-    advance(broker, member)
-    assert "Nothing was done" in text(operator.get(f"{BULK}requeue/?q=workflow:{FLOW}", follow=True))
-    assert LogEntry.objects.count() == 1
 
 
 def test_it_is_cancelled_after_a_question(redis, broker, operator):
@@ -174,12 +154,3 @@ def test_a_step_is_right_of_what_it_waits_for():
 
 def _as_dict(step):
     return {name: getattr(step, name) for name in StepProgress.__slots__}
-
-
-def test_the_page_of_a_job_links_its_workflow(broker, viewer):
-    member = blocked(broker)
-
-    html = text(viewer.get(f"/admin/django_rtq/job/{member.id}/"))
-
-    assert f'<dt>Workflow</dt><dd><a href="{PAGE}">flow</a> · step 0, t' in html
-    assert "1 of 2 jobs of step t are dead." in html

@@ -10,7 +10,7 @@ from django.test import override_settings
 
 from django_rtq.core.broker.brokers import get_broker
 from tests.console.incidents.conftest import declared  # noqa: F401
-from tests.support.jobs import QUEUE, queued_job
+from tests.support.jobs import QUEUE
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import wait_until
 
@@ -36,17 +36,6 @@ def check(*arguments):
 
 def test_nothing_is_wrong():
     assert check() == (0, "ok\n")
-
-
-def test_critical_incidents_are_2(redis, broker):
-    queued_job(broker)
-    redis.sadd("rtq:queues", QUEUE)
-
-    code, out = check()
-
-    assert code == 2
-    assert out.startswith("critical no_worker: No worker is running, so no jobs are processed. Start one: python ")
-    assert f"--queues {QUEUE}" in out
 
 
 def test_warnings_are_1_and_say_since_when(broker, rtq):

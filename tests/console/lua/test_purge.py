@@ -3,12 +3,7 @@
 from tests.support.jobs import (
     QUEUE,
     claim_all,
-    claimed_job,
-    dead_job,
-    finished_job,
     queued_job,
-    retrying_job,
-    scheduled_job,
 )
 from tests.support.snapshots import live_jobs, snapshot
 
@@ -19,22 +14,6 @@ def purge_all(readers):
     while counts[-1]:
         counts.append(readers.sweeps.purge_some(QUEUE, None))
     return sum(counts)
-
-
-def test_all_that_waits_is_gone_and_nothing_else(redis, broker, readers):
-    kept = [dead_job(broker), claimed_job(broker)]
-    finished = finished_job(broker)
-    for seed in (retrying_job, scheduled_job, queued_job):
-        seed(broker, client="x", priority=5)
-    queued_job(broker, client="y")
-
-    assert purge_all(readers) == 4
-
-    after = snapshot(redis)
-    assert set(live_jobs(redis)) == {job.id for job in kept}
-    assert set(after["finished"]) == {finished.id}
-    assert set(after["failures"]) == set(after["dead"]) == {kept[0].id}
-    assert not {"scheduled", "retrying", "lanes", "waiting_since", "lane:5:x", "lane:0:y"} & set(after)
 
 
 def test_a_lane_that_is_only_indexed_ends(redis, broker, readers):

@@ -7,9 +7,9 @@ from django_rtq.console.reading.actions import How
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import JobState
 from django_rtq.signals import job_requeued
-from tests.support.jobs import ERROR, QUEUE, claim_all, dead_job, queued_job
+from tests.support.jobs import QUEUE, claim_all, dead_job, queued_job
 from tests.support.redis_server import LEASE_SECONDS
-from tests.support.snapshots import GONE, MS, changes, live_jobs, snapshot
+from tests.support.snapshots import live_jobs, snapshot
 
 TARGET = "bulk"
 
@@ -19,23 +19,6 @@ def rtq_settings(redis, proxy):
     """They name another queue."""
     with override_settings(RTQ={"REDIS": proxy.url, "LEASE_SECONDS": LEASE_SECONDS, "QUEUES": {TARGET: {}}}):
         yield
-
-
-def test_it_goes_to_the_end_of_its_lane_with_all_its_attempts(redis, broker, readers):
-    job = dead_job(broker, "a", client="x", priority=5, body='{"args": []}')
-    queued_job(broker, "first", client="x", priority=5)
-    before = snapshot(redis, times=False)
-
-    assert readers.actions.done("requeue", QUEUE, [job.id]) == [job.id]
-
-    assert changes(before, snapshot(redis, times=False)) == {
-        "dead": GONE,
-        "failures": GONE,
-        "lane:5:x": ["first", "a"],
-        "waiting_since": {"a": MS},
-        "stats": {**before["stats"], "requeued": 1},
-    }
-    assert before["errors"] == {"a": ERROR + "\n"}  # stays: people want to know what it died of
 
 
 @pytest.mark.parametrize("record", ["", "{}", "no header at all"])
