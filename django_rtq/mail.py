@@ -42,8 +42,8 @@ DEFAULT_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
 
 # Attributes of EmailMessage that have arguments or entries of their own, or are of no use in a worker.
 _OWN_ENTRIES = {"subject", "body", "from_email", "to", "cc", "bcc", "reply_to", "attachments", "alternatives"}
+_OWN_ENTRIES |= {"extra_headers", "connection", "_connection", "rtq_options"}
 _DJANGOS_MODULES = ("django.core.mail", "django.core.mail.message")
-_LEFT_OUT = {"extra_headers", "connection", "_connection", "rtq_options"}
 
 
 class EmailBackend(BaseEmailBackend):
@@ -62,7 +62,6 @@ class EmailBackend(BaseEmailBackend):
                 "django_rtq.mail.EmailBackend takes no auth_user and auth_password: they would be stored in Redis. Set "
                 "EMAIL_HOST_USER and EMAIL_HOST_PASSWORD, or MAILERS."
             )
-        options.pop("password", None)
         self._mailer = str(options.pop("mailer", ""))
         self._options = {**_options_of_settings(), **options}
         if alias and not self._mailer:
@@ -73,8 +72,10 @@ class EmailBackend(BaseEmailBackend):
 
     def send_messages(self, email_messages: Sequence[mail.EmailMessage]) -> int:
         """Enqueue messages, and return how many. Raises what delay_many() raises, unless errors are to be silent."""
-        sent = 0
-        for options, messages in groupby((one for one in email_messages if one.recipients()), self._options_of):
+        sent, with_recipients = 0, (one for one in email_messages if one.recipients())
+        for options, messages in groupby(
+            with_recipients, lambda one: {**self._options, **getattr(one, "rtq_options", {})}
+        ):
             calls = [((), {**write_message(message), "mailer": self._mailer}) for message in messages]
             try:
                 _task_with(options).delay_many(calls)
@@ -85,9 +86,6 @@ class EmailBackend(BaseEmailBackend):
                 break
             sent += len(calls)
         return sent
-
-    def _options_of(self, message: mail.EmailMessage) -> dict[str, Any]:
-        return {**self._options, **getattr(message, "rtq_options", {})}
 
 
 @task
@@ -163,7 +161,8 @@ def write_message(message: mail.EmailMessage) -> dict[str, Any]:
         "alternatives": [
             [_write_content(content), mimetype] for content, mimetype in getattr(message, "alternatives", None) or ()
         ],
-        "attributes": _other_attributes(message),
+        # What subclasses and their users have set, as django-anymail's `tags` or Django's `content_subtype`.
+        "attributes": {name: value for name, value in vars(message).items() if name not in _OWN_ENTRIES},
     }
     return {
         "subject": str(message.subject),
@@ -208,7 +207,11 @@ def read_message(
         **recipients,
     )
     for attachment in content["attachments"]:
-        _attach(message, attachment)
+        attached = _read_content(attachment["content"])
+        if isinstance(attached, Message):
+            message.attachments.append(attached)
+        else:
+            message.attach(attachment["name"], attached, attachment["mimetype"])
     for alternative, mimetype in content["alternatives"]:
         message.attach_alternative(_read_content(alternative), mimetype)  # type: ignore[attr-defined]
     vars(message).update(content["attributes"])
@@ -226,25 +229,12 @@ def _checked_class(path: str) -> str:
     return path
 
 
-def _other_attributes(message: mail.EmailMessage) -> dict[str, Any]:
-    """What subclasses and their users have set, as django-anymail's `tags` or Django's `content_subtype`."""
-    return {name: value for name, value in vars(message).items() if name not in _OWN_ENTRIES | _LEFT_OUT}
-
-
 def _write_attachment(attachment: Any) -> dict[str, Any]:
     if isinstance(attachment, Message):
         kind = "mimebase" if isinstance(attachment, MIMEBase) else "mimepart"
         return {"content": {kind: _text(attachment.as_bytes())}}
     name, content, mimetype = attachment
     return {"name": None if name is None else str(name), "content": _write_content(content), "mimetype": mimetype}
-
-
-def _attach(message: mail.EmailMessage, attachment: Mapping[str, Any]) -> None:
-    content = _read_content(attachment["content"])
-    if isinstance(content, Message):
-        message.attachments.append(content)
-    else:
-        message.attach(attachment["name"], content, attachment["mimetype"])
 
 
 def _write_content(content: Any) -> Any:

@@ -78,9 +78,12 @@ class RTQBackend(BaseTaskBackend):
         options: dict[str, Any] = _DEFAULTS | defaults | task.rtq_options
         known = registry.find_task(task.module_path)
         try:
-            if known is not None and task.func is _function_of(known):
+            declaration: Any = known.django_task if isinstance(known, WorkerTask) else known
+            if known is not None and task.func is declaration.func:
                 wanted = of_task | (options if isinstance(known, WorkerTask) else task.rtq_options)
-                return self._copy_of(known, _changes(known, task, wanted))
+                changed = _changes(known, task, wanted)
+                copy = known.using(**changed) if changed else known
+                return copy if copy.backend == self.alias else on_backend(copy, self.alias)
             declared = WorkerTask(
                 func=task.func,
                 takes_context=task.takes_context,
@@ -94,11 +97,6 @@ class RTQBackend(BaseTaskBackend):
             raise InvalidTask(str(error)) from error
         registry.register(declared)
         return declared if task.run_after is None else declared.using(run_after=task.run_after)
-
-    def _copy_of(self, task: Task[Any, Any], changed: Mapping[str, Any]) -> Task[Any, Any]:
-        """A registered task with other options, for this backend."""
-        copy = task.using(**changed) if changed else task
-        return copy if copy.backend == self.alias else on_backend(copy, self.alias)
 
     def enqueue(self, task: DjangoTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DjangoResult:
         """Enqueue a job. Raises InvalidTask, TypeError for arguments that are not JSON, and what delay() raises."""
@@ -180,8 +178,10 @@ class RTQBackend(BaseTaskBackend):
         task = registry.get_task(details.task)
         django_task = task.django_task if isinstance(task, WorkerTask) else self.adopt(task)
         priority = django_task.priority if details.ready_at is None else details.priority
-        called = _as_called(django_task, queue_name=details.queue, priority=priority, backend=self.alias)
-        return result_of(called, details)
+        called: dict[str, Any] = {"queue_name": details.queue, "priority": priority, "backend": self.alias}
+        if any(getattr(django_task, name) != value for name, value in called.items()):
+            django_task = django_task.using(**called)
+        return result_of(django_task, details)
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
         """rtq.E005: OPTIONS or QUEUES of the backend are invalid. rtq.E006: django_rtq is not installed."""
@@ -225,18 +225,14 @@ class RTQBackend(BaseTaskBackend):
 
 
 def _adopt_declared(found: Any) -> None:
-    """Register a task of django.tasks that was declared for any backend of TASKS, when a job of it comes."""
-    if isinstance(found, DjangoTask) and (backend := _default_backend()):  # type: ignore[misc]
-        backend.adopt(found)
+    """Register a task of django.tasks that was declared for any backend of TASKS, when a job of it comes: with
+    "default" if that is ours, or the first that is."""
+    ours = [backend for backend in task_backends.all() if isinstance(backend, RTQBackend)]
+    if isinstance(found, DjangoTask) and ours:  # type: ignore[misc]
+        min(ours, key=lambda backend: backend.alias != DEFAULT_TASK_BACKEND_ALIAS).adopt(found)
 
 
 registry.add_adopter(_adopt_declared)
-
-
-def _default_backend() -> RTQBackend | None:
-    """The backend for tasks that were declared for another one: "default" if it is ours, or the first that is."""
-    ours = [backend for backend in task_backends.all() if isinstance(backend, RTQBackend)]
-    return min(ours, key=lambda backend: backend.alias != DEFAULT_TASK_BACKEND_ALIAS, default=None)
 
 
 def _changes(known: Task[Any, Any], task: RTQTask, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,13 +242,3 @@ def _changes(known: Task[Any, Any], task: RTQTask, wanted: Mapping[str, Any]) ->
     comparable = USING_NAMES - {"backoff"}  # that is not kept as it was written
     changes = {name: value for name, value in written if name not in comparable and value != declared.get(name)}
     return changes | {n: value for n, value in wanted.items() if n in comparable and getattr(known, n) != value}
-
-
-def _function_of(task: Task[Any, Any]) -> Any:
-    return task.django_task.func if isinstance(task, WorkerTask) else task.func
-
-
-def _as_called(task: RTQTask, **options: Any) -> RTQTask:
-    """The task with the queue, the priority and the backend of a job."""
-    is_same = all(getattr(task, name) == value for name, value in options.items())
-    return task if is_same else task.using(**options)
