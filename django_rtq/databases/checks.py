@@ -27,7 +27,9 @@ def check_tables(databases: Collection[str] | None = None, **kwargs: Any) -> lis
     problems: list[CheckMessage] = []
     for alias in sorted(needed.intersection(databases or ())):
         try:
-            is_missing = _has_unapplied(alias)
+            executor = MigrationExecutor(connections[alias])
+            leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == "django_rtq"]
+            is_missing = bool(executor.migration_plan(leaves))
         except DatabaseFailure:
             continue  # it cannot be reached: migrate says so
         if is_missing:
@@ -40,9 +42,3 @@ def check_tables(databases: Collection[str] | None = None, **kwargs: Any) -> lis
                 )
             )
     return problems
-
-
-def _has_unapplied(alias: str) -> bool:
-    executor = MigrationExecutor(connections[alias])
-    leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == "django_rtq"]
-    return bool(executor.migration_plan(leaves))

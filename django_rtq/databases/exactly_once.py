@@ -184,9 +184,13 @@ def _finish(alias: str, task: str, job_id: str, result: str) -> None:
     Raises TransactionManagementError.
     """
     cause: Exception | None = None
+    quote = connections[alias].ops.quote_name
     try:
-        if _update(alias, job_id, result):
-            return
+        with connections[alias].cursor() as cursor:
+            sql = f"UPDATE {quote(TABLE)} SET {quote('result')} = %s WHERE {quote('job_id')} = %s"
+            cursor.execute(sql, [result, job_id])
+            if cursor.rowcount:
+                return
     except Error as error:  # also of Django, which has seen an error of the database in this transaction
         if (known := advised(error, alias)) is not error:
             raise known from error
@@ -197,16 +201,6 @@ def _finish(alias: str, task: str, job_id: str, result: str) -> None:
         "ended. Put statements that may fail into a block of their own, `with "
         f'transaction.atomic(using="{alias}")`, and catch the exception outside of that block.'
     ) from cause
-
-
-def _update(alias: str, job_id: str, result: str) -> bool:
-    """Store the result of a job. Returns whether there is a row of it."""
-    connection = connections[alias]
-    quote = connection.ops.quote_name
-    with connection.cursor() as cursor:
-        sql = f"UPDATE {quote(TABLE)} SET {quote('result')} = %s WHERE {quote('job_id')} = %s"
-        cursor.execute(sql, [result, job_id])
-        return bool(cursor.rowcount)
 
 
 def _select(alias: str, job_id: str, column: str) -> Any:

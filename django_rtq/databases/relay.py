@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -115,7 +115,9 @@ def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
     delete(alias, [row.job_id for row, _ in accepted])
     for row, error in refused:
         _postpone(alias, row, error)
-    _announce(row for row, answer in accepted if answer.partition(" ")[0] in ("ok", "after"))
+    queued = (row for row, answer in accepted if answer.partition(" ")[0] in ("ok", "after"))
+    for (queue, task), group in groupby(queued, lambda row: (row.queue, row.task)):
+        signals.send_enqueued(OutboxRelay, queue, task, [row.job_id for row in group])
     return len(rows)
 
 
@@ -181,8 +183,3 @@ def _postpone(alias: str, row: _Row, error: Exception) -> None:
         attempts=row.attempts + 1,
         error=str(error)[:MAX_ERROR_LENGTH],
     )
-
-
-def _announce(rows: Iterable[_Row]) -> None:
-    for (queue, task), group in groupby(rows, lambda row: (row.queue, row.task)):
-        signals.send_enqueued(OutboxRelay, queue, task, [row.job_id for row in group])

@@ -154,16 +154,7 @@ class SettingsKeeper:
     def do(self, replies: list[Any], until: float) -> None:
         """Store the limits that should be stored and are not. Raises BrokerError."""
         before = set(self.overruled)
-        self._keep_all(*checked(replies))
-        for queue in self.overruled:
-            if queue not in before:
-                logger.warning(
-                    'queue %s: the limits in RTQ["QUEUES"] of this worker do not hold, because a worker with other '
-                    "settings started later or has the latest version of the project",
-                    queue,
-                )  # fmt: skip
-
-    def _keep_all(self, time: Any, deploy: bytes | None, versions: Any, stamps: list[Any]) -> None:
+        time, deploy, versions, stamps = checked(replies)
         now_ms, latest = clock_ms(time), (deploy or b"").partition(b" ")[2]
         if int(as_dict(versions).get(latest, 0)) < now_ms - self._version_ms:
             latest = b""  # it does not run any more
@@ -173,6 +164,13 @@ class SettingsKeeper:
             for (queue, digest), stored in zip(self._digests.items(), stamps, strict=True)
             if not self._keep(queue, digest, Stamp.read(stored), latest.decode(), is_start=is_start)
         ]
+        for queue in self.overruled:
+            if queue not in before:
+                logger.warning(
+                    'queue %s: the limits in RTQ["QUEUES"] of this worker do not hold, because a worker with other '
+                    "settings started later or has the latest version of the project",
+                    queue,
+                )  # fmt: skip
 
     def _keep(self, queue: str, digest: str, stored: Stamp | None, latest: str, *, is_start: bool) -> bool:
         own = Stamp(self._started_ms, digest, self._version)

@@ -110,8 +110,8 @@ class SlotMaster(Master):
         while unserved := [i for i, reply in enumerate(replies) if self._is_unserved(reply)]:
             error = replies[unserved[0]]
             if isinstance(error, ClusterDownError):
-                if has_asked or not self._ask_again():
-                    break
+                if has_asked or self.address is None or self.instead_of(self.address) is None:
+                    break  # no other node names another master
                 has_asked = True
             elif time.monotonic() >= until:
                 break
@@ -132,11 +132,6 @@ class SlotMaster(Master):
             self.address = (self.address[0], port) if host == "" and self.address else None
         else:
             self.address = (host, port)
-
-    def _ask_again(self) -> bool:
-        """Whether another node names another master."""
-        before = self.address
-        return before is not None and self.instead_of(before) is not None
 
     def _find(self) -> Address:
         """Ask the nodes for the master, the one that was lost after all others."""

@@ -107,7 +107,9 @@ class MasterPool(SentinelConnectionPool):
             service.service,
             self.master.manager,
             is_master=True,
-            connection_class=_connection_class(connection_class, self.master),
+            connection_class=type(
+                connection_class.__name__, (_FollowsMaster, connection_class), {"master": self.master}
+            ),
             **arguments,
         )
 
@@ -145,7 +147,3 @@ class _FollowsMaster(SentinelManagedConnection):
         self.master.refresh()
         socket: Any = self._sock  # typed as None by redis-py
         return socket is None or self.master.address in (None, self._connected_to)
-
-
-def _connection_class(connection_class: type[AbstractConnection], master: Master) -> type[AbstractConnection]:
-    return type(connection_class.__name__, (_FollowsMaster, connection_class), {"master": master})

@@ -45,7 +45,8 @@ def _new_ids(queue: str, pinned: int | None) -> NewId:
         if shard is not None:
             return new_job_id(shard)
         job_id = new_job_id()
-        return with_shard(job_id, _shard_without_client(digest, job_id, numbers))
+        any_shard = numbers[int(job_id[-8:], 16) % len(numbers)]
+        return with_shard(job_id, shard_for(f"digest {digest}", numbers) if digest else any_shard)
 
     return new_id
 
@@ -88,12 +89,6 @@ class _All:
 
 
 _all = _All()
-
-
-def _shard_without_client(digest: str, job_id: str, numbers: tuple[int, ...]) -> int:
-    if digest:
-        return shard_for(f"digest {digest}", numbers)
-    return numbers[int(job_id[-8:], 16) % len(numbers)]
 
 
 @lru_cache(maxsize=20_000)

@@ -15,7 +15,6 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -59,7 +58,7 @@ class _Supervisors:
             while self._alive or self._due:
                 for place in [place for place, at in self._due.items() if at <= time.monotonic()]:
                     del self._due[place]
-                    self._alive[self._fork(_name(place), partial(self._serve_place, place))] = place
+                    self._alive[self._fork(place)] = place
                 self._wakeup.sleep(self._check_seconds())
                 for signum in self._wakeup.signals[self._passed_on :]:
                     self._stop(signum)
@@ -76,10 +75,7 @@ class _Supervisors:
             return TOUCH_SECONDS
         return IDLE_SECONDS
 
-    def _serve_place(self, place: str) -> int:
-        return self._serve(place, self._health_file_of(place))
-
-    def _fork(self, name: str, work: Callable[[], int]) -> int:
+    def _fork(self, place: str) -> int:
         close_database_connections()
         close_connection_pools()
         # Until the process has handlers of its own: with ours the signals would be lost.
@@ -87,12 +83,12 @@ class _Supervisors:
         try:
             parent, pid = os.getpid(), os.fork()
             if pid == 0:
-                self._run_child(name, work, parent, before)
+                self._run_child(place, parent, before)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid
 
-    def _run_child(self, name: str, work: Callable[[], int], parent: int, mask: set[int]) -> NoReturn:
+    def _run_child(self, place: str, parent: int, mask: set[int]) -> NoReturn:
         code = EXIT_FAILED
         try:
             signal.set_wakeup_fd(-1)
@@ -102,11 +98,11 @@ class _Supervisors:
             kill_with_parent(signal.SIGTERM)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             if os.getppid() == parent:
-                code = work()
+                code = self._serve(place, self._health_file_of(place))
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
         except (CommandError, RTQError) as error:
-            sys.stderr.write(f"{name}: {error}\n")
+            sys.stderr.write(f"{_name(place)}: {error}\n")
             code = getattr(error, "returncode", EXIT_CANNOT_START)
         except BaseException:  # noqa: BLE001 - the top of a process
             traceback.print_exc()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any, TypeGuard
+from typing import Any
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QueueKeys
@@ -20,18 +20,17 @@ MAX_UNREAD = 100  # of them, that it has not read
 MAX_EVENT_BYTES = 4_194_304  # of their values, together
 
 
-def is_step_name(value: object) -> TypeGuard[str]:
-    """Whether it can be the name of a step of a job, or of an event."""
-    return isinstance(value, str) and 0 < len(value) <= MAX_STEP_NAME and value.isprintable()
+def name_problem(value: object, of: str) -> str:
+    """Why this cannot be the name of a step of a job, or of an event; "": it can."""
+    if isinstance(value, str) and 0 < len(value) <= MAX_STEP_NAME and value.isprintable():
+        return ""
+    return f"name of {of} is {str(value)[:200]!r}, but has to be a str of 1 to {MAX_STEP_NAME} printable characters."
 
 
 def written_event(event: object, value: Any) -> str:
     """The value of an event as JSON. Raises ValueError for its name, Unserializable and PayloadTooLarge."""
-    if not is_step_name(event):
-        raise ValueError(
-            f"The name of an event is {str(event)[:200]!r}, but has to be a str of 1 to {MAX_STEP_NAME} printable "
-            "characters."
-        )
+    if problem := name_problem(event, "an event"):
+        raise ValueError(f"The {problem}")
     text = serializer.dumps(value, what=f"the value of event {event!r}")
     if len(text.encode()) > MAX_VALUE_BYTES:
         raise PayloadTooLarge(

@@ -37,7 +37,7 @@ from django_rtq.exceptions import (
     JobSuspended,
     PayloadError,
 )
-from django_rtq.workflows.steps.events import MAX_STEP_NAME, is_step_name
+from django_rtq.workflows.steps.events import name_problem
 from django_rtq.workflows.steps.store import Holder, Remembered, StepStore
 
 MAX_STEPS = 1_000
@@ -145,7 +145,8 @@ class JobSteps:
         with self._calling(name):
             result = function(*args, **kwargs)
         if inspect.isawaitable(result):
-            _close(result)
+            if inspect.iscoroutine(result):
+                result.close()  # no warning that nobody has awaited it
             raise InvalidStep(f"{self._task}: step {name!r} is a coroutine function. Write `await context.astep(…)`.")
         text = self._written(name, result, time.perf_counter() - began)
         self._save(_field(name), text)
@@ -178,7 +179,9 @@ class JobSteps:
         """step() whose result is committed together with what its function writes to a database."""
         self._check_outside(f"atomic_step({name!r})")
         self._use(name)
-        _check_database(self._task, alias)
+        if alias not in connections:
+            known = ", ".join(sorted(connections))
+            raise InvalidStep(f"{self._task}: atomic_step() uses database {alias!r}, but DATABASES has: {known}.")
         fields = self._fields()
         if (done := fields.get(_field(name))) is not None:
             return _result_of(done)
@@ -382,7 +385,8 @@ class JobSteps:
 
     def _begin_wait(self, event: str, timeout: float | timedelta | None) -> tuple[str, Callable[[], Any]]:
         self._check_may_suspend(what := f"wait({event!r})")
-        _check_event(self._task, event)
+        if problem := name_problem(event, "an event"):
+            raise InvalidStep(f"{self._task}: the {problem}")
         wanted = TEN_YEARS if timeout is None else self._seconds(timeout, f"wait({event!r}, timeout={timeout!r})")
         number = self._counts.waits.get(event, 0) + 1
         self._set_counts(self._counts._replace(waits={**self._counts.waits, event: number}))
@@ -434,14 +438,11 @@ class JobSteps:
 
     # -- names and sizes
 
-    def _use(self, name: object) -> None:
+    def _use(self, name: str) -> None:
         """Check the name of a step. Raises InvalidStep and DuplicateStep, and what the run was left by."""
         self._check_left()
-        if not is_step_name(name):
-            raise InvalidStep(
-                f"{self._task}: the name of a step is {str(name)[:200]!r}, but has to be a str of 1 to {MAX_STEP_NAME} "
-                "printable characters."
-            )
+        if problem := name_problem(name, "a step"):
+            raise InvalidStep(f"{self._task}: the {problem}")
         if name in self._used:
             raise DuplicateStep(
                 f"{self._task}: this run has a step {name!r} already. Steps are told apart by their names: in a loop "
@@ -537,20 +538,6 @@ def _held(remembered: Remembered | None) -> Remembered:
     return remembered
 
 
-def _check_database(task: str, alias: str) -> None:
-    if alias not in connections:
-        known = ", ".join(sorted(connections))
-        raise InvalidStep(f"{task}: atomic_step() uses database {alias!r}, but DATABASES has: {known}.")
-
-
-def _check_event(task: str, name: object) -> None:
-    if not is_step_name(name):
-        raise InvalidStep(
-            f"{task}: the name of an event is {str(name)[:200]!r}, but has to be a str of 1 to {MAX_STEP_NAME} "
-            "printable characters."
-        )
-
-
 def _here() -> object:
     """The coroutine that runs, as a task of its event loop; else the thread."""
     try:
@@ -566,8 +553,3 @@ def _field(name: str) -> str:
 def _result_of(text: bytes) -> Any:
     """The result in the text of a step. It was JSON in its first run, too, so that both runs get the same."""
     return serializer.loads(text.split(b" ", 2)[2])
-
-
-def _close(awaitable: Any) -> None:
-    if inspect.iscoroutine(awaitable):
-        awaitable.close()  # no warning that nobody has awaited it
