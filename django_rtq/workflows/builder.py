@@ -189,7 +189,12 @@ class StepCollector(After):
 
         Without steps they begin at once, as after an empty list.
         """
-        return After(self, {self._own(step).number: "e" if ended else "" for step in steps})
+        for step in steps:
+            if not isinstance(step, AnyStep):
+                raise TypeError(f"after() takes steps, which add() and map() return, not {step!r}.")
+            if step.flow is not self:
+                raise InvalidWorkflow(self.id, f"cannot wait for {step!r}, which belongs to another one.")
+        return After(self, {step.number: "e" if ended else "" for step in steps})
 
     def add_step(self, kind: type[Any], task: Task[Any, Any], calls: Iterable[Any], after: Mapping[int, str]) -> Any:
         """Add a step. Raises InvalidWorkflow, and what delay() raises for invalid calls."""
@@ -315,26 +320,15 @@ class StepCollector(After):
 
     def _wait_for(self, reference: ResultOf, waits: dict[int, str], task: str) -> None:
         """A call takes this result, so its step waits for the other one."""
-        before = self._step_of(reference)
+        before: AnyStep | None = reference.step
+        if before is None or before.flow is not self:
+            raise InvalidWorkflow(self.id, f"cannot take a result of workflow {reference.workflow}: read it before.")
         if waits.setdefault(before.number, "") and reference.size < 0:
             raise InvalidWorkflow(
                 self.id,
                 f"has a step of {task} that waits for any end of {before.task} and takes its result, which is not "
                 "there if that has failed. Leave out ended=True, or the result.",
             )
-
-    def _step_of(self, reference: ResultOf) -> AnyStep:
-        step: AnyStep | None = reference.step
-        if step is None or step.flow is not self:
-            raise InvalidWorkflow(self.id, f"cannot take a result of workflow {reference.workflow}: read it before.")
-        return step
-
-    def _own(self, step: AnyStep) -> AnyStep:
-        if not isinstance(step, AnyStep):
-            raise TypeError(f"after() takes steps, which add() and map() return, not {step!r}.")
-        if step.flow is not self:
-            raise InvalidWorkflow(self.id, f"cannot wait for {step!r}, which belongs to another one.")
-        return step
 
 
 class WorkflowBuilder(StepCollector):

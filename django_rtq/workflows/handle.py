@@ -325,21 +325,17 @@ def read_progress(workflow_id: str, fields: dict[str, str]) -> WorkflowProgress:
         raise WorkflowNotFound(workflow_id, f"cannot be read: its data in Redis is broken ({error!r}).") from error
 
 
-def _step_state(fields: dict[str, str], number: int) -> str:
-    """The state of a step. Redis leaves the steps of a workflow that is cancelled as they were."""
-    state, is_cancelled = fields[f"state:{number}"], fields["state"] == WorkflowState.CANCELLED
-    if is_cancelled and state == "waiting":
-        return "skipped"
-    return "failed" if is_cancelled and state == "started" and fields.get("on_death") != str(number) else state
-
-
 def _step(fields: dict[str, str], number: int) -> StepProgress:
     done, dead, gone = map(int, fields[f"ends:{number}"].split())
+    state = fields[f"state:{number}"]
+    if fields["state"] == WorkflowState.CANCELLED:  # Redis leaves its steps as they were
+        goes_on = fields.get("on_death") == str(number)
+        state = {"waiting": "skipped", "started": "started" if goes_on else "failed"}.get(state, state)
     return StepProgress(
         number=number,
         task=fields[f"task:{number}"],
         queue=fields[f"queue:{number}"],
-        state=_step_state(fields, number),
+        state=state,
         size=int(fields[f"size:{number}"]),
         done=done,
         dead=dead,

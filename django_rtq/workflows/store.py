@@ -304,8 +304,10 @@ class WorkflowStore:
         def read(replies: list[Any]) -> Callable[[], bool]:
             advances = [read_advance(flow, reply) for (flow, _), reply in zip(told, replies[first:], strict=False)]
             for place in acks:
-                replies[place], finished = read_finished(replies[place])
-                advances += finished
+                if not isinstance(replies[place], BrokerError):
+                    replies[place], *news = replies[place]  # stale ids, and of workflows what is new
+                    pairs = zip(news[::2], news[1::2], strict=True)
+                    advances += [read_advance(flow.decode(), new) for flow, new in pairs]
             return partial(self._follow_settled, advances)
 
         return read
@@ -572,10 +574,6 @@ class WorkflowStore:
         """Reads all fields of a workflow."""
         return ("HGETALL", self._home.workflow + workflow.encode())
 
-    def bitmap_command(self, workflow: str, step: int, how: str) -> Command:
-        """Reads which members of a step have ended so."""
-        return ("GET", self._home.members + f"{workflow}:{step}:{how}".encode())
-
     def outcomes(self, workflow: str, numbers: Sequence[int]) -> list[bytes | None]:
         """The kept outcomes of members, JSON. Raises BrokerError."""
         workflow, _, adder = workflow.partition("+")
@@ -640,8 +638,8 @@ class WorkflowStore:
 
     def bitmaps(self, workflow: str, step: int, *hows: str) -> list[bytes]:
         """Which members of a step have ended in these ways: bitmaps, the first member is the highest bit."""
-        commands = [self.bitmap_command(workflow, step, how) for how in hows]
-        return [reply or b"" for reply in self._redis.execute(commands, resend=True)]
+        reads: list[Command] = [("GET", self._home.members + f"{workflow}:{step}:{how}".encode()) for how in hows]
+        return [reply or b"" for reply in self._redis.execute(reads, resend=True)]
 
 
 class StartedPart(NamedTuple):
@@ -759,14 +757,6 @@ def _is_refused(workflow: str, reply: Any) -> bool:
         with apart(workflow):
             checked([reply])
     return is_refused
-
-
-def read_finished(reply: Any) -> tuple[Any, list[Advance]]:
-    """The reply of finish_members: the stale ids, and what is new of each workflow. A BrokerError is returned."""
-    if isinstance(reply, BrokerError):
-        return reply, []
-    stale, *rest = reply
-    return stale, [read_advance(flow.decode(), news) for flow, news in zip(rest[::2], rest[1::2], strict=True)]
 
 
 def read_advance(workflow: str, reply: Any) -> Advance:
