@@ -81,7 +81,7 @@ class ExactlyOnce:
                     run.interruptible.end()  # before the commit, or not at all
                 return result
         except _HasCommittedError:
-            text = _select(self._alias, job.job_id, "result") or _NOT_KEPT
+            text = str(_select(self._alias, job.job_id, "result"))
             if run.keeps_result and not text:
                 raise Bury(
                     "Its result, which another step of its workflow takes, was not kept in the database."
@@ -151,7 +151,7 @@ class _HasCommittedError(Exception):
     """There is a row of the job."""
 
 
-_NOT_KEPT = ""  # in the column of results; NULL: the row is of a version without them
+_NOT_KEPT = ""  # in the column of results
 _WHY_NOT_KEPT = (
     "its result is None, because the first one was not kept: result_ttl is 0, or it had more bytes than "
     'RTQ["EXACTLY_ONCE_MAX_RESULT_BYTES"]'

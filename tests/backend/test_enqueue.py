@@ -138,13 +138,6 @@ def test_tasks_of_this_package_can_be_enqueued_by_both_doors(broker, readers):
     assert async_to_sync(own_tasks.note.aenqueue)("y").args == ["y"]
 
 
-def test_a_unique_job_that_is_there_already_is_returned(broker):
-    task = tasks.add.using(unique=True)
-
-    assert task.enqueue(1).id == task.enqueue(1).id
-    assert task.enqueue(2).id != task.enqueue(1).id
-
-
 def test_who_enqueues_sends_a_signal(broker, told):
     result = tasks.add.enqueue(1)
 
@@ -171,19 +164,6 @@ def test_wrong_options_of_a_backend_are_found_by_the_checks():
         with pytest.raises(InvalidTask, match="max_atempts"):
             tasks.add.using(priority=1)
     assert task_backends["default"].check() == []
-
-
-def test_several_backends_have_their_own_options(broker, readers):
-    with override_settings(
-        TASKS={
-            "default": {"BACKEND": BACKEND, "QUEUES": []},
-            "patient": {"BACKEND": BACKEND, "QUEUES": [], "OPTIONS": {"max_attempts": 9}},
-        }
-    ):
-        result = tasks.add.using(backend="patient").enqueue(1)
-
-        assert result.backend == "patient"
-        assert readers.find(result.id, QUEUE).options == {"max_attempts": 9}
 
 
 @pytest.mark.skipif(django.VERSION < (6, 1), reason="earlier versions cannot pickle tasks")

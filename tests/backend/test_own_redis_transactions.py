@@ -6,7 +6,7 @@ from django.db import transaction
 from django.test import override_settings
 from django.utils import timezone
 
-from django_rtq import BrokerUnavailable, QueueFull, rtq
+from django_rtq import BrokerUnavailable
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.databases.outbox import outbox_lag
@@ -100,12 +100,3 @@ def test_rows_of_a_backend_that_is_gone_are_kept_and_told(with_outbox, caplog):
     assert relay(get_broker(), "default") == 1
     assert "TASKS has no backend 'gone'" in OutboxJob.objects.get().error
     assert "stays in the outbox" in caplog.text
-
-
-def test_a_full_queue(transactional_db, other, told):
-    rtq.at("reports").queues["default"].limit(max_waiting=1)
-    with pytest.raises(QueueFull):
-        enqueue("reports", "reports", "default")
-
-    assert (names("reports"), names("")) == (["reports 0"], ["default 2"])
-    assert [result.args for _, _, result in told] == [["reports 0"], ["default 2"]]

@@ -26,30 +26,20 @@ def charge(order_id):
     [
         (task, {"queue": "mail"}, "@task does not take 'queue'. Write queue_name=…."),
         (task, {"bind": True}, "@task does not take 'bind'. Call current_job(), or use takes_context=True"),
-        (task, {"rate_limit": "5/m"}, "Set a rate of its queue, which holds for all workers together: RTQ"),
-        (task, {"retry_backoff": True}, "@task does not take 'retry_backoff'. Write backoff=exponential(2, cap=600)."),
         (task, {"max_retries": 3}, "Write max_attempts=…. It counts all runs: one more than the retries."),
-        (task, {"autoretry_for": (OSError,)}, "Write retry_on=…."),
-        (task, {"ignore_result": True}, "Write result_ttl=0."),
         (task, {"soft_time_limit": 5}, "Write time_limit=…. It raises TimeLimitExceeded inside the job"),
-        (task, {"acks_late": True}, "Nothing has to be set"),
         (task, {"countdown": 5}, "@task does not take 'countdown'. Use .using(run_after=…)."),
         (task.with_options, {"queue": "mail"}, "with_options() does not take 'queue'. Write queue_name=…."),
         (task.with_options, {"actor_name": "x"}, "with_options() does not take 'actor_name'. Use @task(name=…)."),
-        (charge.using, {"queue": "mail"}, "charge: using() does not take 'queue'. Write queue_name=…."),
         (charge.using, {"countdown": 5}, "Write run_after=…."),
         (charge.using, {"autoretry_for": OSError}, "Use @task(retry_on=…)."),
         (charge.using, {"job_timeout": 5}, "Write time_limit=…."),  # RQ
         (charge.using, {"depends_on": 5}, "Use a workflow: with workflow("),
-        (charge.using, {"retry": 3}, "For runs that fail, use max_attempts=…, backoff=…."),
-        (charge.using, {"job_id": "x"}, "use unique=True"),
         (task, {"retries": 3}, "Write max_attempts=…."),  # huey
         (charge.using, {"delay": 5}, "Write run_after=…. Times are in seconds."),
         (task, {"max_age": 60_000}, "Write expires=…. Times are in seconds."),  # dramatiq
-        (task, {"throws": ValueError}, "Write give_up_on=…."),
         (charge.apply_async, {"soft_time_limit": 5}, "Write time_limit=…. It raises TimeLimitExceeded"),
         (charge.apply_async, {"ignore_result": True}, "Use .using(result_ttl=0)."),
-        (charge.apply_async, {"queue_name": "mail"}, "Use .using(queue_name=…)."),
     ],
 )
 def test_an_option_of_another_queue_is_refused_with_ours(call, options, cure):
@@ -60,17 +50,10 @@ def test_an_option_of_another_queue_is_refused_with_ours(call, options, cure):
     ("name", "cure"),
     [
         ("s", "There are no signatures: pass the task and its arguments to where delay() is called."),
-        ("si", "There are no signatures"),
         ("apply", "Call the task to run it here: charge(…)."),
-        ("retry", "Raise Retry(after=60) in the task."),
         ("request", "Call current_job()"),
-        ("update_state", "Call report_progress(5, 10) in the task."),
-        ("call_local", "Call the task to run it here: charge(…)."),
-        ("map", "Use delay_many([((7,), {}), …])."),
         ("revoke", "To cancel one job: Use the handle"),
         ("send", "Use delay()."),
-        ("send_with_options", "Use using(…).delay()."),
-        ("message", "There are no signatures"),
     ],
 )
 def test_a_method_of_another_queue_is_missing_with_ours(name, cure):
@@ -86,12 +69,8 @@ def test_a_method_of_another_queue_is_missing_with_ours(name, cure):
     [
         ("status", "Read `state`"),
         ("ready", "It is over when `state.is_final` is true."),
-        ("successful", "Read `state`"),
         ("wait", "Use get(timeout=…)"),
-        ("revoke", "Use cancel()"),
-        ("return_value", "Read `result`"),
         ("task_id", "Its id is `id`."),
-        ("exc_info", "Call refresh(): its `errors`"),
     ],
 )
 def test_a_handle_tells_what_the_results_of_other_queues_are_here(name, cure):
@@ -121,9 +100,7 @@ def test_the_schedule_of_a_task_is_no_method():
     ("name", "cure"),
     [
         ("job", "Import `task`, and write @task."),
-        ("shared_task", "Import `task`, and write @task."),
         ("enqueue", "call its delay(). A function is made a task by @task."),
-        ("get_queue", "@task(queue_name=…)"),
         ("crontab", "Import `cron` or `every`"),
     ],
 )

@@ -444,16 +444,6 @@ def test_one_that_is_too_large_for_another_step_leaves_no_effect(broker, member,
     assert effects() == []
 
 
-def test_a_row_of_an_earlier_version_has_no_result(broker, effects, caplog):
-    caplog.set_level("INFO", "django_rtq")
-    job = once_tasks.effect.delay("a")
-    CommittedJob.objects.create(job_id=job.id, queue="once", committed_at=timezone.now(), result=None)
-    drain()
-
-    assert (job.state, job.result) == (JobState.SUCCEEDED, None)
-    assert "its result is None, because the first one was not kept" in caplog.text
-
-
 def test_no_interrupt_comes_when_it_commits(effects):
     with eager(time_limits=True):
         job = watch_alarm.using(time_limit=60).delay()
@@ -484,19 +474,14 @@ def known():
     return sorted(CommittedJob.objects.values_list("job_id", flat=True))
 
 
-def test_old_rows_are_deleted(broker, database):
-    commit("old", days=8)
-    commit("young", days=6)
+@pytest.mark.parametrize(("setting", "old", "young"), [({}, 8, 6), ({"EXACTLY_ONCE_DAYS": 1.5}, 2, 1)])
+def test_old_rows_are_deleted(broker, database, settings, setting, old, young):
+    settings.RTQ = {**settings.RTQ, **setting}
+    commit("old", days=old)
+    commit("young", days=young)
 
     assert delete_committed_jobs("default") == 1
     assert known() == ["young"]
-
-
-def test_the_age_is_a_setting(broker, database, settings):
-    commit("old", days=2)
-    settings.RTQ = {**settings.RTQ, "EXACTLY_ONCE_DAYS": 1.5}
-
-    assert delete_committed_jobs("default") == 1
 
 
 def test_the_rows_of_jobs_that_may_run_again_are_kept(broker, effects):
@@ -510,13 +495,6 @@ def test_the_rows_of_jobs_that_may_run_again_are_kept(broker, effects):
     assert delete_committed_jobs("default") == 1
     assert known() == sorted([dead.id, queued.id])
     assert not CommittedJob.objects.filter(committed_at__lt=timezone.now() - timedelta(days=1)).exists()
-
-
-def test_the_row_of_a_job_in_another_queue_is_kept(broker, database):
-    queued = once_tasks.effect.using(queue_name="other").delay("a")
-    commit(queued.id, days=100)
-
-    assert delete_committed_jobs("default") == 0
 
 
 def test_rows_are_deleted_step_by_step(broker, database, monkeypatch):
@@ -553,8 +531,3 @@ def test_the_schedule_needs_no_other_app(own_tasks, monkeypatch):
 
 def lambda_free():
     """A function to be made a task without it."""
-
-
-def test_nothing_is_scheduled_without_such_tasks(own_tasks):
-    task(pay)
-    assert declared_schedules(Config()) == []

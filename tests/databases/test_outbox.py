@@ -94,13 +94,6 @@ def test_without_a_transaction_there_is_no_row(names):
     assert names() == ["a"]
 
 
-def test_at_once_is_at_once(names):
-    with transaction.atomic():
-        note.using(on_commit=False).delay("a")
-        assert names() == ["a"]
-        assert not OutboxJob.objects.exists()
-
-
 # -- Redis is away
 
 

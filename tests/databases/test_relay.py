@@ -142,27 +142,12 @@ def test_a_job_in_another_queue_is_not_doubled(names, readers):
     assert not OutboxJob.objects.exists()
 
 
-def test_a_lost_reply_doubles_nothing(leave, names, redis):
-    note.delay("known queue")
-    leave(lambda: note.delay("a"))
-    redis.drop_connection("after")
-    move()
-    assert names() == ["known queue", "a"]
-
-
 def test_unique_jobs_and_delays(leave, names):
     leave(lambda: [once.delay("a"), once.delay("a"), note.using(run_after=60).delay("later")])
     assert move() == 3
     assert names() == ["a"]
     (later,) = readers_of().job_list.page("default", "scheduled").jobs
     assert later.args == ["later"]
-
-
-def test_an_overdue_delay_is_queued_at_once(leave, names):
-    leave(lambda: note.using(run_after=0.001).delay("a"))
-    move()
-    get_broker().maintenance.run(["default"])
-    assert names() == ["a"]
 
 
 def test_the_signal(leave):

@@ -419,21 +419,6 @@ def test_an_index_follows_its_state_and_knows_since_when(redis, broker):
     assert noted() == 3
 
 
-def test_a_worker_of_a_former_version_notes_results(redis, broker):
-    """It settles by another script, which leaves a note also of jobs that have succeeded."""
-    begun_flow(broker, {"keep": True, "size": 2, "next": "1"}, {"after": "0"})
-    first, second = claim_members(broker)
-    notes = {first.id: 'done {"result":7}', second.id: 'done   {"result":8}'}
-    redis.hset(broker.keys.of(QUEUE).ended_members, mapping=notes)
-
-    assert advance(broker, first, second) == ("", ["1:0"])
-
-    kept = redis.hgetall(broker.keys.of(QUEUE).step_results + FLOW.encode())
-    assert kept == {b"0": b'{"result":7}', b"1": b'{"result":8}'}
-    assert (states_of(broker), ends_of(broker)) == (["succeeded", "started"], ["2 0 0", "0 0 0"])
-    assert "ended_members" not in snapshot(redis)
-
-
 def test_who_was_gone_and_is_back_has_one_end(redis, broker):
     """Its Redis has lost its last writes, which that of the workflow knows of."""
     begun_flow(broker, {"size": 2})

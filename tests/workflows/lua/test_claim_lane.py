@@ -2,7 +2,6 @@
 
 import pytest
 
-from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.workflows.batches.gathering import LaneClaim, claim_lanes
 from tests.protocol.model.batch_calls import BODY, TASK, new_jobs
 from tests.support.jobs import (
@@ -247,28 +246,3 @@ def test_a_client_without_jobs_keeps_its_turn_where_there_are_weights(broker, rt
     index_jobs(broker, "e")
 
     assert "e" not in next_names(broker, 4)
-
-
-# Sent twice, lost
-
-
-def test_sent_twice_it_gives_more(broker):
-    index_jobs(broker, "abcde")
-    claim(broker, worker=WORKER)
-
-    assert names_in(claim_more(broker, 2)) == ["b", "c"]
-    assert names_in(claim_more(broker, 2)) == ["d", "e"]
-    assert names_in(claim_more(broker, 2)) == []
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_when_the_connection_is_lost_the_jobs_are_found(redis, broker, moment):
-    index_jobs(broker, "abc")
-    claim(broker, worker=WORKER)
-    redis.drop_connection(moment)
-
-    with pytest.raises(BrokerUnavailable):
-        claim_more(broker)
-
-    held = names(broker.running(WORKER, [QUEUE])[QUEUE])
-    assert sorted(held) == (["a"] if moment == "before" else ["a", "b", "c"])
