@@ -14,10 +14,9 @@ from django_rtq.console.reading.clients.clients import ClientReader
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
-from django_rtq.console.reading.jobs.job_list import JobListReader
 from django_rtq.console.reading.jobs.job_page import JobPage
 from django_rtq.console.reading.jobs.queue_position import QueuePosition, find_with_position
-from django_rtq.console.reading.jobs.walk import JobWalk, Shown
+from django_rtq.console.reading.jobs.walk import JobListReader, JobWalk, Shown
 from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import Deploy, VersionRuns, deploy_commands, read_deploys
 from django_rtq.console.reading.metrics.time_series import Series

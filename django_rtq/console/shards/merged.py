@@ -18,10 +18,9 @@ from django_rtq.console.reading.clients.clients import ClientReader
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
-from django_rtq.console.reading.jobs.job_list import JobListReader
 from django_rtq.console.reading.jobs.job_page import DEPTH, JobPage
 from django_rtq.console.reading.jobs.queue_position import QueuePosition
-from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
+from django_rtq.console.reading.jobs.walk import JobListReader, JobWalk, List, Shown
 from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import TaskMetrics, merged_versions
 from django_rtq.console.reading.metrics.time_series import merge_series
@@ -55,7 +54,6 @@ from django_rtq.exceptions import BrokerError, RTQError
 from django_rtq.limits.limits import LimitReader, QueueLimits
 
 T = TypeVar("T")
-Page = Callable[[Readers, str], JobPage]  # the page of a shard behind a cursor
 
 
 def _each(path: str, merge: Callable[[list[Any]], Any] | None = None, *, by_shard: Any = None) -> Any:
@@ -125,15 +123,6 @@ class AllShards(Readers):
         found = self.ask(lambda _, number: read(shards[number]), shards) if shards else {}
         others = {place: read(place) for place in places if shard_of(place) is None}
         return {**{shards[number]: answer for number, answer in found.items()}, **others}
-
-    def pages(
-        self, cursor: str, limit: int, read: Page, list_of: Callable[[Sequence[Any]], int] = lambda place: 0
-    ) -> JobPage:
-        """A page of jobs: see merged_page()."""
-        begun = read_places(cursor)
-        unfinished = [number for number in shard_numbers() if begun.get(number, "") is not None]
-        pages = self.ask(lambda readers, number: read(readers, begun.get(number) or ""), unfinished)
-        return merged_page(pages, begun, limit, list_of)
 
     def answering(self, numbers: Iterable[int] | None = None) -> list[int]:
         """Those of these shards, or of all, that are not known to be silent."""
@@ -232,12 +221,6 @@ class _SharedOverview(SharedOverview):
 
 
 class _JobList(_Merged, JobListReader):
-    def page(self, queue: str, state: str, *, cursor: str = "", limit: int = 50, **options: Any) -> JobPage:
-        def read(readers: Readers, place: str) -> JobPage:
-            return readers.job_list.page(queue, state, cursor=place, limit=limit, **options)
-
-        return self._shards.pages(cursor, limit, read)
-
     def each(self, queue: str, state: str, filter: JobFilter = ALL_JOBS, **options: Any) -> Iterator[JobDetails]:
         """In the order of page(), which would read a page of each shard for each page of all."""
 
@@ -266,10 +249,15 @@ class _Search(JobWalk):
         self._rank = {list_: number for number, list_ in enumerate(lists)}
 
     def page(self, cursor: str = "", limit: int = 50, depth: int = DEPTH) -> JobPage:
-        def read(readers: Readers, place: str) -> JobPage:
-            return readers.job_list.search(self._lists, self.filter, **self._options).page(place, limit, depth)
+        begun = read_places(cursor)
+        unfinished = [number for number in shard_numbers() if begun.get(number, "") is not None]
 
-        return self._shards.pages(cursor, limit, read, lambda place: self._rank[place[0], place[1]])
+        def read(readers: Readers, number: int) -> JobPage:
+            walk = readers.job_list.search(self._lists, self.filter, **self._options)
+            return walk.page(begun.get(number) or "", limit, depth)
+
+        pages = self._shards.ask(read, unfinished)
+        return merged_page(pages, begun, limit, lambda place: self._rank[place[0], place[1]])
 
 
 class _DeadLetters(_Merged, DeadLetters):

@@ -6,13 +6,14 @@ record, and Python decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime, time
 from typing import Any
 
-from django_rtq.console.reading.jobs.job_text import has_text, in_json, spellings
 from django_rtq.core.broker.redis.commands import Argument
+from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.failure import read_cut_failure
 from django_rtq.core.jobs.job import JobState
@@ -135,3 +136,43 @@ def read_dead_letter(queue: str, job_id: bytes, record: bytes, failure: bytes) -
         client=header.client if header else "",
         errors=[read_cut_failure(failure)],
     )
+
+
+# -- a text anywhere in a job
+
+
+def in_json(text: str) -> str:
+    """How the text is written inside a string of JSON."""
+    return serializer.dumps(text)[1:-1]
+
+
+def spellings(text: str) -> str:
+    """How the text may be written in a record or failure, a line each: in JSON, or as it is."""
+    return "\n".join(dict.fromkeys((in_json(text), *([text] if "\n" not in text else ()))))
+
+
+def has_text(job: JobDetails, text: str) -> bool:
+    """Whether the text is anywhere in what lists show of a job."""
+    kind, message = job.newest_error
+    if any(text in part for part in (job.id, job.task, job.client, kind, message)):
+        return True
+    return any(text in _written(part) for value in (job.args, job.kwargs) for part in _parts(value))
+
+
+def _written(value: Any) -> str:
+    if value is None or isinstance(value, bool | float):
+        return json.dumps(value)
+    return value.isoformat() if isinstance(value, date | time) else str(value)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Keys and values, at any depth."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _parts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _parts(item)
+    else:
+        yield value

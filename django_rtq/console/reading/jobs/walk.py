@@ -224,6 +224,55 @@ class JobWalk:
             yield _Match(list_, place, before + number, job)
 
 
+class JobListReader:
+    """Reads lists of jobs, with cursors that name the last job that was seen: jobs that come and go shift nothing.
+
+    Any thread may use it. Without a filter a page takes one round trip; with one, as many as there are batches.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def page(
+        self,
+        queue: str,
+        state: str,
+        *,
+        cursor: str = "",
+        limit: int = 50,
+        filter: JobFilter = ALL_JOBS,
+        depth: int = DEPTH,
+    ) -> JobPage:
+        """Up to `limit` jobs that match. The state is one of LISTS: see there for the order. Raises ValueError."""
+        return self.search([(queue, state)], filter).page(cursor, limit, depth)
+
+    def search(
+        self,
+        lists: Sequence[List],
+        filter: JobFilter,
+        *,
+        sizes: Mapping[List, int] | None = None,
+        shown: Shown = lambda job: job,
+    ) -> JobWalk:
+        """A search of several lists, each a queue and a state: see JobWalk."""
+        return JobWalk(self._broker, lists, filter, sizes=sizes, shown=shown)
+
+    def each(
+        self, queue: str, state: str, filter: JobFilter = ALL_JOBS, *, at_once: int = MAINTAIN_AT_ONCE
+    ) -> Iterator[JobDetails]:
+        """All jobs that match, page by page: see LISTS for the states and the order. Raises ValueError.
+
+        They may change their state while this goes on; jobs that come meanwhile may be left out.
+        """
+        cursor = ""
+        while True:
+            page = self.page(queue, state, cursor=cursor, limit=at_once, filter=filter)
+            yield from page.jobs
+            cursor = page.next_cursor
+            if not cursor:
+                return
+
+
 def list_sizes(details: Mapping[str, QueueDetails], lists: Iterable[List]) -> dict[List, int]:
     """How many entries these lists have: that of scheduled jobs has the retrying ones as well."""
     sizes = {(queue, state): getattr(details[queue], state) for queue, state in lists}
