@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.formatting import format_duration, format_number
-from django_rtq.console.reading.clients.client_list import STATES, AllClients, Client
+from django_rtq.console.reading.clients.client_list import STATES, AllClients
 from django_rtq.console.reading.clients.client_states import ClientInQueue
 from django_rtq.console.reading.clients.queue_clients import MOST
 from django_rtq.console.reading.jobs.job_filter import JobFilter
@@ -74,11 +74,21 @@ def _figure(name: str, title: Any, path: str, kind: Kind = NUMBER) -> Column:
     return Column(name, title, attrgetter(path), kind, is_sortable=True)
 
 
-def _shards(client: ClientInQueue) -> str:
-    return ", ".join(map(str, sorted({*client.shards})))
+def _figures(oldest: str) -> tuple[Column, ...]:
+    """What is told of a client anywhere. `oldest`: the name of that column."""
+    return (
+        _figure("queued", _("Queued"), "queued"),
+        _figure("scheduled", _("Scheduled"), "scheduled"),
+        _figure("running", _("Running"), "running"),
+        _figure(oldest, _("Oldest wait"), "oldest_seconds", DURATION),
+        _figure("starts", _("Starts"), "shares.starts", BAR),
+        _figure("time", _("Run time"), "shares.time", SHARE),
+        _figure("fair", _("Fair share"), "shares.fair", SHARE),
+        Column("shards", _("Shard"), lambda client: ", ".join(map(str, sorted({*client.shards}))), is_of_shards=True),
+    )
 
 
-class Clients(Sheet[Client]):
+class Clients(Sheet[ClientInQueue]):
     """All clients, over all queues."""
 
     model, title, key, order, searches = "client", _("Clients"), "client", "queued", _("Part of the name")
@@ -87,19 +97,12 @@ class Clients(Sheet[Client]):
         Column(
             "limited",
             "",
-            lambda client: "limited" if client.total.own else "",
+            lambda client: "limited" if client.own else "",
             states({"limited": State(_("has limits"), "plain")}),
             under="name",
         ),
-        _figure("queued", _("Queued"), "total.queued"),
-        _figure("scheduled", _("Scheduled"), "total.scheduled"),
-        _figure("running", _("Running"), "total.running"),
-        _figure("oldest", _("Oldest wait"), "total.oldest_seconds", DURATION),
-        _figure("starts", _("Starts"), "total.shares.starts", BAR),
-        _figure("time", _("Run time"), "total.shares.time", SHARE),
-        _figure("fair", _("Fair share"), "total.shares.fair", SHARE),
-        Column("shards", _("Shard"), lambda client: _shards(client.total), is_of_shards=True),
-        Column("reasons", _("State"), lambda client: [": ".join(each) for each in client.reasons], LINES),
+        *_figures("oldest"),
+        Column("reasons", _("State"), kind=LINES),
     )
     filters = {
         state: Filter(title)
@@ -133,14 +136,7 @@ class _OfOne(Sheet[ClientInQueue]):
 
     model = "client"
     figures = (
-        _figure("queued", _("Queued"), "queued"),
-        _figure("scheduled", _("Scheduled"), "scheduled"),
-        _figure("running", _("Running"), "running"),
-        _figure("oldest_seconds", _("Oldest wait"), "oldest_seconds", DURATION),
-        _figure("starts", _("Starts"), "shares.starts", BAR),
-        _figure("time", _("Run time"), "shares.time", SHARE),
-        _figure("fair", _("Fair share"), "shares.fair", SHARE),
-        Column("shards", _("Shard"), _shards, is_of_shards=True),
+        *_figures("oldest_seconds"),
         Column("limits", _("Limits"), lambda client: limit_lines(client.in_force, client.own), LINES),
         Column("reason", _("State"), lambda client: client.reason or None,
                css=lambda client: "rtq-is-warn" if client.pause else ""),

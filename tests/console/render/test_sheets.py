@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,6 @@ from django_rtq.console import subjects
 from django_rtq.console.admin import display
 from django_rtq.console.admin.display.tasks import InQueue
 from django_rtq.console.output import table
-from django_rtq.console.reading.clients.client_list import Client
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds
 from django_rtq.console.reading.details import RunningJob, WorkerDetails
@@ -94,7 +94,7 @@ _CLIENT = ClientInQueue(
     busy_seconds=1.0, fair_runs=1.0,
     queue_state=QueueState(limits={}, default={}, running=1, holds=NO_HOLDS, runs=2.0, busy_seconds=2.0),
 )  # fmt: skip
-ROWS["Clients"], ROWS["InQueues"], ROWS["OfQueue"] = Client(_CLIENT, [_CLIENT]), _CLIENT, _CLIENT
+ROWS["Clients"], ROWS["InQueues"], ROWS["OfQueue"] = replace(_CLIENT, in_queues=[_CLIENT]), _CLIENT, _CLIENT
 ROWS["DeadLetterGroups"] = DeadGroup(
     queue="mail", task="shop.tasks.charge", error_class="builtins.OSError", count=3, first_at=NOW, last_at=NOW,
     newest_id="job-1", message="No route", shards=(2,),

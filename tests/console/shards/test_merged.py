@@ -318,7 +318,7 @@ def test_tasks_and_clients_of_all_shards(operator, three):  # noqa: F811
         queued(shard, shard + 1, client=shop)
 
     rows = operator.get(f"{RTQ}client/").context["found"].rows
-    assert {row.client: (row.total.queued, list(row.total.shards)) for row in rows} == {
+    assert {row.client: (row.queued, list(row.shards)) for row in rows} == {
         shop: (shard + 1, [shard]) for shard, shop in shops.items()
     }
     (table,) = operator.get(f"{RTQ}client/client/", {"client": shops[2]}).context["tables"]

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from django_rtq.console.merging import JOINED, LEAST, MOST, merge
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
@@ -17,23 +16,6 @@ SORTS = ("name", "queued", "scheduled", "running", "oldest", "starts", "time", "
 #: To which clients a list can be limited.
 STATES = ("waiting", "paused", "limited")
 _COLUMNS = {"starts": "runs", "time": "us", "fair": "fair_runs"}
-
-
-class Client(NamedTuple):
-    """One client over all queues."""
-
-    total: ClientInQueue
-    in_queues: Sequence[ClientInQueue]  # where it is known
-
-    @property
-    def client(self) -> str:
-        """Its name."""
-        return self.total.client
-
-    @property
-    def reasons(self) -> list[tuple[str, str]]:
-        """Queues in which its jobs do not start, and why."""
-        return [(each.queue, each.reason) for each in self.in_queues if each.reason]
 
 
 @dataclass(kw_only=True)
@@ -66,10 +48,10 @@ class AllClients:
         """The names of the clients that contain `search`, in any case, and that are in a state of STATES."""
         return self._sorted(self._selected(search.casefold(), state), sort, is_reversed=is_reversed)
 
-    def client(self, name: bytes) -> Client:
-        """One of them."""
+    def client(self, name: bytes) -> ClientInQueue:
+        """One of them, over all queues."""
         in_queues = [queue.client(name) for queue in self.queues if name in queue.clients]
-        return Client(replace(merge(in_queues), queue="", queue_state=self._state), in_queues)
+        return replace(merge(in_queues), queue="", queue_state=self._state, in_queues=in_queues)
 
     # -- inside
 

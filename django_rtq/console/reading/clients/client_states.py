@@ -57,6 +57,7 @@ class ClientInQueue:
     fair_runs: float = field(metadata=SUM)  # how many would be its own if runs went by weights
     queue_state: QueueState = field(metadata=ONE)
     shards: Sequence[int] = field(default=(), metadata=JOINED)  # that know it, if all are read at once
+    in_queues: Sequence[ClientInQueue] = ()  # whose sum it is
 
     @property
     def shares(self) -> Shares:
@@ -90,6 +91,11 @@ class ClientInQueue:
             reasons.append(_("the queue: %(reason)s") % {"reason": holds_text(self.queue_state.holds)})
         blocked = _("waits until it may start a job") if self.is_blocked else ""
         return "; ".join(filter(None, reasons)) or blocked
+
+    @property
+    def reasons(self) -> list[str]:
+        """Queues in which its jobs do not start, and why."""
+        return [f"{each.queue}: {each.reason}" for each in self.in_queues if each.reason]
 
 
 def _part(one: float, of_all: float) -> float | None:

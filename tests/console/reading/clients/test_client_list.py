@@ -43,12 +43,11 @@ def test_jobs_are_counted_over_all_queues_and_priorities(broker, readers):
 
     found = listed(readers)
 
-    totals = {name: one.total for name, one in found.items()}
-    assert {name: (one.queued, one.scheduled) for name, one in totals.items()} == {"x": (4, 2), "y": (0, 1), "": (1, 0)}
-    assert 0 <= totals["x"].oldest_seconds < 60
-    assert totals["y"].oldest_seconds is None
-    assert totals["x"].shares == Shares()
-    assert (totals["x"].pause, totals["x"].own, found["x"].reasons) == (None, {}, [])
+    assert {name: (one.queued, one.scheduled) for name, one in found.items()} == {"x": (4, 2), "y": (0, 1), "": (1, 0)}
+    assert 0 <= found["x"].oldest_seconds < 60
+    assert found["y"].oldest_seconds is None
+    assert found["x"].shares == Shares()
+    assert (found["x"].pause, found["x"].own, found["x"].reasons) == (None, {}, [])
 
 
 def test_many_clients_are_counted_in_steps(broker, readers):
@@ -59,7 +58,7 @@ def test_many_clients_are_counted_in_steps(broker, readers):
         scheduled_job(broker, client=f"client{start}")
 
     found = readers.clients.count()
-    totals = [found.client(name).total for name in found.matching()]
+    totals = [found.client(name) for name in found.matching()]
 
     assert (found.known, len(totals), found.is_complete) == (600, 600, True)
     assert [one.queued for one in totals] == [3] * 200 + [2] * 200 + [1] * 200
@@ -79,13 +78,12 @@ def test_limits_pauses_and_running_jobs_are_told(broker, readers, rtq):
 
     found = listed(readers)
 
-    assert found["x"].reasons == [(QUEUE, "at its limit of 1 running job")]
-    assert [found[name].total.running for name in "xyz"] == [1, 1, 0]
-    assert [bool(found[name].total.own) for name in "xyz"] == [False, True, False]
-    assert [bool(found[name].total.pause) for name in "xyz"] == [False, False, True]
-    ((queue, reason),) = found["z"].reasons
-    assert queue == "low"
-    assert reason.startswith("paused by eve, ")
+    assert found["x"].reasons == [f"{QUEUE}: at its limit of 1 running job"]
+    assert [found[name].running for name in "xyz"] == [1, 1, 0]
+    assert [bool(found[name].own) for name in "xyz"] == [False, True, False]
+    assert [bool(found[name].pause) for name in "xyz"] == [False, False, True]
+    (reason,) = found["z"].reasons
+    assert reason.startswith("low: paused by eve, ")
     assert "; the queue: paused " in reason
 
 
@@ -117,7 +115,7 @@ def test_shares_are_those_of_its_page(redis, broker, readers, weight, rtq):
     assert sorted(found) == ["blocked", "old", "waits", "x", "y"]
     assert state.runs > 0
     for one in alone:
-        for share, listed_share in zip(astuple(one.shares), astuple(found[one.client].total.shares), strict=True):
+        for share, listed_share in zip(astuple(one.shares), astuple(found[one.client].shares), strict=True):
             assert (listed_share or 0) == pytest.approx(share or 0, abs=0.01)
 
 
@@ -127,7 +125,7 @@ def test_over_all_queues_each_counts_by_what_it_ran(redis, broker, readers):
     count_runs(redis, broker, 0, x=(30, 30), y=(10, 10))
     count_runs(redis, broker, 0, queue="low", x=(10, 60), y=(30, 0), z=(120, 0))
 
-    x = listed(readers)["x"].total
+    x = listed(readers)["x"]
 
     assert x.shares.starts == pytest.approx(40 / 200)
     assert x.shares.time == pytest.approx(90 / 100)
