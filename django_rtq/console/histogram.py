@@ -36,10 +36,3 @@ def percentile(buckets: Mapping[int, int], share: float) -> float | None:
         if left <= 0:
             return midpoint_of(bucket)
     return None
-
-
-def counter_name(kind: str, task: str) -> str:
-    """The name of a task's counter. The kind: done, failed, crashed, retried, dead or expired; run_us or wait_ms; or
-    r (run) or w (wait) and the number of a bucket.
-    """
-    return f"{kind} {task}"

@@ -6,8 +6,7 @@ import pytest
 
 from django_rtq.console import run_metrics as tally_module
 from django_rtq.console.histogram import bucket_of, midpoint_of
-from django_rtq.console.run_counts import load_counts
-from django_rtq.console.run_metrics import CountedRuns
+from django_rtq.console.run_metrics import CountedRuns, load_counts
 from django_rtq.core.worker.options import WorkerOptions
 from django_rtq.core.worker.outcome import Acked, Buried, Expired, Retried
 from django_rtq.core.worker.process.process import WorkerProcess

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
 from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.reading.clients.holds import Holds
@@ -36,63 +37,49 @@ def waiting_reason(job: JobDetails, position: QueuePosition) -> str:
     return ""
 
 
-def _reasons_for_all(position: QueuePosition) -> Iterator[str]:
-    """Reasons that apply to all jobs of the task, the queue, or the client."""
-    yield from _task_reasons(position.task_holds)
-    yield from _queue_reasons(position.queue_holds)
-    yield from _client_reasons(position.client_holds)
-    if not position.workers:
-        yield _("No worker serves this queue.")
-
-
-def _task_reasons(holds: Holds) -> Iterator[str]:
-    if holds.paused_seconds is not None:
-        text = (
-            _("Its task was paused by %(user)s, %(duration)s ago, so the jobs of this task do not start.")
-            if holds.paused_by
-            else _("Its task was paused %(duration)s ago, so the jobs of this task do not start.")
-        )
-        yield text % _values(holds)
-
-
-def _queue_reasons(holds: Holds) -> Iterator[str]:
-    if holds.paused_seconds is not None:
-        text = (
-            _("The queue was paused by %(user)s, %(duration)s ago, so its jobs do not start.")
-            if holds.paused_by
-            else _("The queue was paused %(duration)s ago, so its jobs do not start.")
-        )
-        yield text % _values(holds)
-    if holds.at_limit is not None:
-        text = ngettext(
+#: What holds of a task, a queue and a client mean: it is paused, and by whom, at its limit, or at its rate.
+_MEANINGS: dict[str, tuple[Any, Any, Any, Any]] = {
+    "task_holds": (
+        gettext_lazy("Its task was paused %(duration)s ago, so the jobs of this task do not start."),
+        gettext_lazy("Its task was paused by %(user)s, %(duration)s ago, so the jobs of this task do not start."),
+        *("", ""),
+    ),
+    "queue_holds": (
+        gettext_lazy("The queue was paused %(duration)s ago, so its jobs do not start."),
+        gettext_lazy("The queue was paused by %(user)s, %(duration)s ago, so its jobs do not start."),
+        ngettext_lazy(
             "The queue is at its limit of %(count)s running job.",
             "The queue is at its limit of %(count)s running jobs.",
-            holds.at_limit,
-        )
-        yield text % _values(holds)
-    if holds.starts_in_seconds is not None:
-        text = _("The queue has started as many jobs as its rate allows. The next one may start in %(duration)s.")
-        yield text % {"duration": format_duration(holds.starts_in_seconds)}
-
-
-def _client_reasons(holds: Holds) -> Iterator[str]:
-    if holds.paused_seconds is not None:
-        text = (
-            _("Its client was paused by %(user)s, %(duration)s ago, so the jobs of this client do not start.")
-            if holds.paused_by
-            else _("Its client was paused %(duration)s ago, so the jobs of this client do not start.")
-        )
-        yield text % _values(holds)
-    if holds.at_limit is not None:
-        text = ngettext(
+            "number",
+        ),
+        gettext_lazy("The queue has started as many jobs as its rate allows. The next one may start in %(duration)s."),
+    ),
+    "client_holds": (
+        gettext_lazy("Its client was paused %(duration)s ago, so the jobs of this client do not start."),
+        gettext_lazy("Its client was paused by %(user)s, %(duration)s ago, so the jobs of this client do not start."),
+        ngettext_lazy(
             "Its client is at its limit of %(count)s running job.",
             "Its client is at its limit of %(count)s running jobs.",
-            holds.at_limit,
-        )
-        yield text % _values(holds)
-    if holds.starts_in_seconds is not None:
-        text = _("Its client has started as many jobs as its rate allows. The next one may start in %(duration)s.")
-        yield text % {"duration": format_duration(holds.starts_in_seconds)}
+            "number",
+        ),
+        gettext_lazy("Its client has started as many jobs as its rate allows. The next one may start in %(duration)s."),
+    ),
+}
+
+
+def _reasons_for_all(position: QueuePosition) -> Iterator[str]:
+    """Reasons that apply to all jobs of the task, the queue, or the client."""
+    for name, (paused, paused_by, at_limit, at_rate) in _MEANINGS.items():
+        holds: Holds = getattr(position, name)
+        if (seconds := holds.paused_seconds) is not None:
+            text = paused_by if holds.paused_by else paused
+            yield text % {"user": holds.paused_by, "duration": format_duration(seconds)}
+        if (most := holds.at_limit) is not None:
+            yield at_limit % {"number": most, "count": format_number(most)}
+        if (seconds := holds.starts_in_seconds) is not None:
+            yield at_rate % {"duration": format_duration(seconds)}
+    if not position.workers:
+        yield _("No worker serves this queue.")
 
 
 def _reasons_in_lane(job: JobDetails, position: QueuePosition) -> Iterator[str]:
@@ -161,14 +148,6 @@ def _event_reason(job: JobDetails, position: QueuePosition) -> str:
     if job.due_at - position.now > YEARS:
         return _("It waits for event %(event)s.") % values
     return _("It waits for event %(event)s, for %(duration)s at the most.") % values
-
-
-def _values(holds: Holds) -> dict[str, str]:
-    return {
-        "user": holds.paused_by,
-        "duration": format_duration(holds.paused_seconds),
-        "count": format_number(holds.at_limit),
-    }
 
 
 def _between(earlier: datetime, later: datetime) -> str:

@@ -129,7 +129,10 @@ def add_counters(found: dict[str, TaskCounts], flat: Sequence[Any], *, without: 
 
 @lru_cache(maxsize=MAX_NAMES)
 def read_counter_name(name: bytes) -> tuple[str, str, int | None]:
-    """The task, the kind and the bucket (None: it is no histogram) of a counter. See counter_name()."""
+    """The task, the kind and the bucket (None: it is no histogram) of a counter, which is named by kind and task.
+
+    The kind: done, failed, crashed, retried, dead or expired; run_us or wait_ms; r (run) or w (wait) and a bucket.
+    """
     kind, _, task = name.decode(errors="replace").partition(" ")
     return (task, kind[0], int(kind[1:])) if _BUCKET.fullmatch(kind) else (task, kind, None)
 
