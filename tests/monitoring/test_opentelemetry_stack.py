@@ -7,7 +7,6 @@ pytest.importorskip("opentelemetry.instrumentation.django")
 pytest.importorskip("opentelemetry.instrumentation.redis")
 
 import redis as redis_py
-from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.http import HttpResponse
 from django.test import Client, override_settings
@@ -22,7 +21,6 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.hooks import command_hooks
 from django_rtq.monitoring.opentelemetry import instrument_redis
 from django_rtq.testing import drain
-from tests.app import tasks
 
 MIDDLEWARE = ["django_rtq.monitoring.opentelemetry.OpenTelemetryMiddleware"]
 
@@ -45,17 +43,7 @@ def order(request):
     return HttpResponse("ordered")
 
 
-async def aorder(request):
-    await send_mail.adelay()
-    return HttpResponse("ordered")
-
-
-def note_order(request):
-    tasks.note.delay("x")
-    return HttpResponse("noted")
-
-
-urlpatterns = [path("order/", order), path("aorder/", aorder), path("note/", note_order)]
+urlpatterns = [path("order/", order)]
 
 
 @pytest.fixture
@@ -139,13 +127,3 @@ def test_the_attributes_of_our_commands(instrumented):
 def test_commands_outside_of_a_span_are_no_traces(instrumented):
     get_broker().redis.execute_one(("PING",))
     assert [span for span in instrumented() if span.name == "PING"] == []
-
-
-def test_a_coroutine_is_one_trace_too(instrumented):
-    async def call():
-        with trace.get_tracer("test").start_as_current_span("request"):
-            await send_mail.adelay()
-
-    async_to_sync(call)()
-    spans = instrumented()
-    assert parents(spans, one(spans, "EVALSHA enqueue")) == ["enqueue default", "request"]

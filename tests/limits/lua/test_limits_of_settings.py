@@ -2,13 +2,11 @@
 
 from itertools import count
 
-import pytest
-
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.limits.limits import Limit
-from django_rtq.limits.store import LimitStore, SettingsKeeper, Stamp
+from django_rtq.limits.store import LimitStore, SettingsKeeper
 from tests.support.jobs import QUEUE, claim, claimed_job, new_job, queued_job
 
 KEYS = ("{rtq:default}:limits", "{rtq:default}:limit_sources", "{rtq:default}:settings_stamp")
@@ -135,13 +133,6 @@ def test_the_worker_that_started_last_decides_for_good(redis, broker, limits):
     assert (most(limits), old.overruled, new.overruled) == (1, [QUEUE], [])
 
 
-def test_a_worker_that_started_last_without_limits_decides_too(broker, limits):
-    old, new = started_worker(broker, max_running=1), started_worker(broker)
-    beat(broker, old)
-
-    assert (most(limits), old.overruled, new.overruled) == (None, [QUEUE], [])
-
-
 def test_workers_with_the_same_settings_do_not_overrule_each_other(broker):
     first, second = started_worker(broker, max_running=1), started_worker(broker, max_running=1)
     beat(broker, first)
@@ -205,11 +196,6 @@ def test_limits_that_others_store_between_reading_and_writing_are_not_overwritte
 
     assert broker.redis.execute_one(call) == -1
     assert most(limits) == 1
-
-
-@pytest.mark.parametrize("stamp", [Stamp(5, "abc", "1.0 beta"), Stamp(0, "", "")])
-def test_a_stamp_is_read_as_it_was_written(stamp):
-    assert Stamp.read(stamp.text.encode()) == stamp
 
 
 def test_whose_limits_held_is_forgotten(redis, broker):
