@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 
-from django_rtq.console.reading.readers import readers_of
 from django_rtq.exceptions import JobFailed
 from tests.app import once_tasks
 from tests.support.forked_commands import ROOT
@@ -73,18 +72,6 @@ def test_a_hook_that_hangs_after_the_commit_does_not_fail_the_job(worker, databa
     assert journal.starts("a") == 1
     assert effects(database) == ["a"]
     assert f"job {job.id} ignores its time limit" in running.log
-
-
-def test_a_broken_constraint_of_the_function_is_a_failure(worker, database, journal):
-    worker()
-    job = once_tasks.collide.using(max_attempts=2).delay("a")
-
-    with pytest.raises(JobFailed, match="IntegrityError"):
-        job.get(PATIENCE)
-    text = readers_of().find(job.id, once_tasks.QUEUE).errors[-1]["traceback"]
-    assert "once_tasks.py" in text.rpartition("Traceback (most recent call last):\n")[2].splitlines()[0]
-    assert journal.starts("a") == 2
-    assert effects(database) == committed(database) == []
 
 
 def test_a_time_limit_leaves_no_effect(worker, database, journal):
