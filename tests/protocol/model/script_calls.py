@@ -1,5 +1,6 @@
 """One typical call of each script: the state before it, and the call itself."""
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial, reduce
@@ -296,7 +297,10 @@ SCRIPT_CALLS = {
     "fire_schedule": ScriptCall(
         _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
     ),
-    "time_series": _by_hand(_queued, "overview.time_series"),
+    "time_series": ScriptCall(
+        _queued,
+        lambda broker, jobs: Readers(broker).overview.series.history([QUEUE], 60, 1, time.time_ns() // 1_000_000),
+    ),
     **dict.fromkeys(
         ("dead_groups", "failure_heads"),
         ScriptCall(_dead, lambda broker, jobs: Readers(broker).dead_letters.all_groups()),
