@@ -388,8 +388,12 @@ def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]
                 jobs = _running(queue, worker.decode(), lease_ms, held, now_ms)
                 running.setdefault(worker, []).extend(jobs)
     return [
-        replace(
-            _worker_details(name, *notes.get(name, ({}, -1)), running.get(worker, []), leases[worker], listed[worker]),
+        _worker_details(
+            name,
+            *notes.get(name, ({}, -1)),
+            leases[worker],
+            running=running.get(worker, []),
+            queues=listed[worker],
             held=held_by[worker],
         )
         for name, worker in sorted((worker.decode(), worker) for worker in leases)
@@ -466,63 +470,44 @@ def _is_running(processing: Sequence[Any]) -> bool:
     return any(held for _worker, _lease, held, *_ in processing[1:])
 
 
-class _Note:
-    """What a supervisor has noted about a worker, and how long ago."""
-
-    def __init__(self, note: Mapping[bytes, bytes], left_ms: int) -> None:
-        self._note = note
-        self.last_seen = max(0.0, (int(note[b"kept_ms"]) - left_ms) / 1000) if b"kept_ms" in note else None
-
-    def text(self, field: str) -> str:
-        return self._note.get(field.encode(), b"").decode(errors="replace")
-
-    def names(self, field: str) -> list[str]:
-        return [name for name in self.text(field).split(",") if name]
-
-    def seconds(self, field: str) -> float | None:
-        """How long ago something was."""
-        seconds_then = self.text(field)
-        return float(seconds_then) + self.last_seen if seconds_then and self.last_seen is not None else None
-
-
 def _worker_details(
-    name: str,
-    note: Mapping[bytes, bytes],
-    left_ms: int,
-    running: list[RunningJob],
-    lease_ms: float,
-    listed: list[str],
+    name: str, note: Mapping[bytes, bytes], left_ms: int, lease_ms: float, **known: Any
 ) -> WorkerDetails:
     """A worker, from its note. One that was lost may have none any more: where it ran is told by its name then."""
-    if lease_ms < 0 and not note:
-        host, _, rest = name.partition(":")
-        pid = rest.partition(":")[0]
-        note = {b"host": host.encode(), **({b"pid": pid.encode()} if pid.isdecimal() else {})}
-    noted = _Note(note, left_ms)
-    text, seconds = noted.text, noted.seconds
-    is_quiet = text("quiet") == "1"
+    noted = {field.decode(): text.decode(errors="replace") for field, text in note.items()}
+    if lease_ms < 0 and not noted:
+        host, pid, *_rest = (*name.split(":"), "")
+        noted = {"host": host, "pid": pid if pid.isdecimal() else ""}
+    last_seen = max(0.0, (int(noted["kept_ms"]) - left_ms) / 1000) if "kept_ms" in noted else None
+
+    def names(field: str) -> list[str]:
+        return [each for each in noted.get(field, "").split(",") if each]
+
+    def ago(field: str) -> float | None:
+        then = noted.get(field)
+        return float(then) + last_seen if then and last_seen is not None else None
+
+    is_quiet = noted.get("quiet") == "1"
+    texts: dict[str, Any] = {field: noted.get(field, "") for field in _TEXTS}
+    numbers: dict[str, Any] = {field: int(noted.get(field) or least) for field, least in _NUMBERS.items()}
     return WorkerDetails(
+        **{**known, "queues": names("queues") or known["queues"]},
+        **texts,
+        **numbers,
         name=name,
-        host=text("host"),
-        pid=int(text("pid") or 0),
-        queues=noted.names("queues") or listed,
-        running=running,
-        last_seen_seconds=noted.last_seen,
-        last_claim_seconds=seconds("claim_seconds"),
-        jobs_done=int(text("jobs_done") or 0),
+        last_seen_seconds=last_seen,
+        last_claim_seconds=ago("claim_seconds"),
         lease_left_seconds=lease_ms / 1000,
-        supervisor=int(text("supervisor") or 0),
-        slots=int(text("slots") or 1),
-        version=text("version"),
-        project_version=text("project_version"),
-        project=text("project"),
-        memory_bytes=int(text("memory") or 0) or None,
-        up_seconds=seconds("up_seconds"),
-        other_limits=noted.names("other_limits"),
-        supervisor_name=text("supervisor_name"),
+        memory_bytes=int(noted.get("memory") or 0) or None,
+        up_seconds=ago("up_seconds"),
+        other_limits=names("other_limits"),
         is_quiet=is_quiet,
-        quiet_seconds=seconds("quiet_seconds") if is_quiet else None,
-        quiet_by=text("quiet_by") if is_quiet else "",
-        is_resting=text("resting") == "1",
-        crash_loop=text("crash_loop"),
+        quiet_seconds=ago("quiet_seconds") if is_quiet else None,
+        quiet_by=noted.get("quiet_by", "") if is_quiet else "",
+        is_resting=noted.get("resting") == "1",
     )
+
+
+#: What notes of workers say as it is told.
+_TEXTS = ("host", "version", "project_version", "project", "supervisor_name", "crash_loop")
+_NUMBERS = {"pid": 0, "jobs_done": 0, "supervisor": 0, "slots": 1}

@@ -64,17 +64,26 @@ class _Shards:
         self._oldest: dict[int, tuple[Future[Any], float]] = {}  # its oldest question, and until when that may take
         self._silent: dict[int, SilentShard] = {}
 
-    def ask(self, read: Callable[[Readers, int], T], numbers: Iterable[int] | None = None) -> ShardAnswers[T]:
-        """What these shards, or all, answer. `read` gets the readers and the number of each, in a thread."""
+    def ask(
+        self, read: Callable[[Readers, int], T], numbers: Iterable[int] | None = None, *, in_turn: bool = False
+    ) -> ShardAnswers[T]:
+        """What these shards, or all, answer. `read` gets the readers and the number of each, in a thread.
+
+        `in_turn`: in this thread, one after the other, each for as long as connections wait.
+        """
         until, wanted = time.monotonic() + ANSWER_SECONDS, list(shard_numbers() if numbers is None else numbers)
         with self._lock:
-            asked = {number: self._asked(number, read, until) for number in wanted if not self._hangs(number)}
+            free = [] if in_turn else [number for number in wanted if not self._hangs(number)]
+            asked = {number: self._asked(number, read, until) for number in free}
         answers, silent, refused = dict[int, T](), list[SilentShard](), list[RTQError]()
         for number in wanted:
             try:
-                if number not in asked:
+                if in_turn:
+                    answers[number] = read(readers_of(shard_place(number)), number)
+                elif number in asked:
+                    answers[number] = asked[number].result(max(0.0, until - time.monotonic()))
+                else:
                     raise FutureTimeout
-                answers[number] = asked[number].result(max(0.0, until - time.monotonic()))
                 self._silent.pop(number, None)
             except FutureTimeout:
                 silent.append(self._note(number, ""))

@@ -13,10 +13,11 @@ from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 from django_rtq.console.merging import merge, merge_by
+from django_rtq.console.reading.clients.client_list import AllClients
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
-from django_rtq.console.reading.clients.clients import ClientReader
+from django_rtq.console.reading.clients.clients import ClientReader, most_queued
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
-from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
+from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadGroups, DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.reading.jobs.job_page import DEPTH, JobPage
 from django_rtq.console.reading.jobs.queue_position import QueuePosition
@@ -28,18 +29,9 @@ from django_rtq.console.reading.overview import Overview, SharedOverview
 from django_rtq.console.reading.queues import QueueReader
 from django_rtq.console.reading.readers import MOST_CLIENTS, QueuePage, Readers, readers_of
 from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
-from django_rtq.console.reading.task_details import TaskReader
+from django_rtq.console.reading.task_details import TaskDetails, TaskReader
 from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards
 from django_rtq.console.shards.merged_page import merged_page, order, read_places
-from django_rtq.console.shards.merging import (
-    merged_busiest,
-    merged_counts,
-    merged_dead,
-    merged_in_queue,
-    merged_in_queues,
-    merged_limits,
-    merged_task,
-)
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import (
     place_of_job,
@@ -48,10 +40,12 @@ from django_rtq.core.broker.task_backends import (
     shard_place,
     shard_places,
 )
+from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.databases.clocks import utc_now
-from django_rtq.exceptions import BrokerError, RTQError
-from django_rtq.limits.limits import LimitReader, QueueLimits
+from django_rtq.exceptions import BrokerError
+from django_rtq.limits.limit_kinds import LIMIT_KINDS, encode_rate
+from django_rtq.limits.limits import Limit, LimitReader, Limits, QueueLimits
 
 T = TypeVar("T")
 
@@ -99,9 +93,8 @@ class AllShards(Readers):
 
         A shard that did not answer in this request is not asked again.
         """
-        ask = _ask_in_turn if self._is_patient else ask_shards
         self._is_known_who_answers = self._is_known_who_answers or numbers is None
-        return self._noted(ask(read, self.answering(numbers)))
+        return self._noted(ask_shards(read, self.answering(numbers), in_turn=self._is_patient))
 
     def every(self, read: Callable[[Readers], T]) -> list[T]:
         """The answers of all shards."""
@@ -111,7 +104,7 @@ class AllShards(Readers):
         """Do it in one shard after the other: signals are sent in this thread. Raises RTQError."""
         if not self._is_known_who_answers:
             self.every(lambda readers: readers.queues.names())
-        answers = _ask_in_turn(lambda readers, _: do(readers), self.answering())
+        answers = ask_shards(lambda readers, _: do(readers), self.answering(), in_turn=True)
         return list(self._noted(answers).values())
 
     @property
@@ -181,17 +174,81 @@ class AllShards(Readers):
         )
 
 
-def _ask_in_turn(read: Callable[[Readers, int], T], numbers: Iterable[int]) -> ShardAnswers[T]:
-    """What these shards answer, one after the other, in this thread."""
-    answers, silent, refused = dict[int, T](), list[SilentShard](), list[RTQError]()
-    for number in numbers:
-        try:
-            answers[number] = read(readers_of(shard_place(number)), number)
-        except BrokerError as error:
-            silent.append(SilentShard(number, utc_now(), str(error)))
-        except RTQError as error:
-            refused.append(error)
-    return ShardAnswers(answers, silent, refused)
+# -- what several shards say of the same thing, as one value, where that depends on the shards
+
+
+def merged_busiest(by_shard: Mapping[int, Sequence[ClientInQueue]], limit: int) -> list[ClientInQueue]:
+    """The clients of a queue with most waiting jobs. A shard without any has run no jobs, either."""
+    states = [found[0].queue_state for found in by_shard.values() if found]
+    clients = [replace(client, queue_state=merge(states)) for client in _merged_clients(by_shard, "client")]
+    return most_queued(clients, limit)
+
+
+def merged_dead(by_shard: Mapping[int, DeadGroups]) -> DeadGroups:
+    """The groups of all shards."""
+    return merge(replace(found, groups=_located(number, found.groups)) for number, found in by_shard.items())
+
+
+def _located(number: int, groups: Sequence[DeadGroup]) -> list[DeadGroup]:
+    return [replace(group, shards=(number,)) for group in groups]
+
+
+def merged_counts(by_shard: Mapping[int, AllClients]) -> AllClients:
+    """The clients of all queues of all shards: each figure is a sum over queues."""
+    for number, counts in by_shard.items():
+        for queue in counts.queues:
+            queue.shard = number
+    return merge(by_shard.values())
+
+
+def merged_in_queues(by_shard: Mapping[int, Sequence[ClientInQueue]]) -> list[ClientInQueue]:
+    """A client in each queue."""
+    return _merged_clients(by_shard, "queue")
+
+
+def _merged_clients(by_shard: Mapping[int, Sequence[ClientInQueue]], name: str) -> list[ClientInQueue]:
+    """Those with the same attribute as one. Its limits are those of the shard that knows it."""
+    clients = [
+        replace(client, shards=(number,) if client.is_known else ())
+        for number, in_queues in by_shard.items()
+        for client in in_queues
+    ]
+    return merge_by(name, sorted(clients, key=lambda client: not client.is_known))
+
+
+def merged_in_queue(
+    queue: str, by_shard: Mapping[int, tuple[QueueState, Sequence[ClientInQueue]]]
+) -> tuple[QueueState, list[ClientInQueue]]:
+    """A queue, and some of its clients."""
+    states = [state for state, _ in by_shard.values()]
+    whole = replace(merge(states), limits=merged_limits(queue, [state.limits for state in states]))
+    return whole, _merged_clients({number: clients for number, (_, clients) in by_shard.items()}, "client")
+
+
+def merged_limits(queue: str, every: Sequence[Limits]) -> Limits:
+    """The limits of a queue, of which each shard has a part, unless the queue as a whole is in one shard."""
+    if get_config().queue(queue).shards:
+        return every[0]
+    return {name: _whole([limits[name] for limits in every if name in limits]) for name in every[0]}
+
+
+def _whole(parts: Sequence[Limit]) -> Limit:
+    values, name_value = [part.value for part in parts], parts[0].value
+    if None in values or len(parts) == 1 or name_value in ("jobs", "seconds"):
+        return parts[0]
+    if isinstance(name_value, int):
+        return replace(parts[0], value=sum(values))
+    rates = [tuple(map(int, encode_rate(value).split("/"))) for value in values]
+    starts, per_ms = rates[0][0], sum(number / period_ms for number, period_ms in rates)
+    return replace(parts[0], value=LIMIT_KINDS["rate"].decode(f"{starts}/{round(starts / per_ms)}"))
+
+
+def merged_task(by_shard: Mapping[int, TaskDetails]) -> TaskDetails:
+    """A task."""
+    return merge(replace(task, groups=_located(number, task.groups)) for number, task in by_shard.items())
+
+
+# -- readers
 
 
 class _Merged:
