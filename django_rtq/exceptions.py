@@ -143,9 +143,10 @@ class QueueFull(RTQError):
         #: Of delay_many(): for each call the JobHandle of its job; None: the job was not stored.
         self.handles: list[Any] = list(handles)
         whose = f"client {client!r} of queue {queue}" if client is not None else f"queue {queue}"
+        stored = f"{self.accepted} of {len(self.handles)} jobs were stored. " if len(self.handles) > 1 else ""
         owner = "--whole-queue" if client is None else f"--client {shlex.quote(client)}"
         super().__init__(
-            f"{whose[0].upper()}{whose[1:]} is full (waiting jobs: {waiting}, max_waiting: {limit}). {self._counts()}"
+            f"{whose[0].upper()}{whose[1:]} is full (waiting jobs: {waiting}, max_waiting: {limit}). {stored}"
             f"Enqueue later, run more workers, or raise the limit: "
             f"manage.py rtq_clients limit {queue} {owner} --max-waiting N"
         )
@@ -154,11 +155,6 @@ class QueueFull(RTQError):
     def accepted(self) -> int:
         """How many jobs were stored."""
         return sum(handle is not None for handle in self.handles)
-
-    def _counts(self) -> str:
-        if len(self.handles) < 2:
-            return ""
-        return f"{self.accepted} of {len(self.handles)} jobs were stored. "
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.queue, self.client, self.waiting, self.limit, self.handles)
@@ -304,12 +300,9 @@ class Retry(RTQError):
     def __init__(self, reason: str = "", *, after: float | timedelta | None = None) -> None:
         super().__init__(reason or "the task asked to be retried")
         self.after_seconds = after.total_seconds() if isinstance(after, timedelta) else after
-        if after is not None and not _is_wait(self.after_seconds):
+        wait = self.after_seconds
+        if after is not None and not (is_number(wait) and -math.inf < wait <= TEN_YEARS):
             raise ValueError(f"Retry(after={after!r}): after has to be seconds or a timedelta of at most ten years.")
-
-
-def _is_wait(seconds: object) -> bool:
-    return is_number(seconds) and -math.inf < seconds <= TEN_YEARS
 
 
 class Bury(RTQError):

@@ -43,37 +43,29 @@ def between_signals(task: RTQTask, func: Callable[..., Any]) -> Callable[..., An
     """What workers call: the function, perhaps in a transaction, between Django's signals."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        running = _start(task, args, kwargs)
-        return running.succeed(func(*running.args, **kwargs))
+        result, args = _start(task, args, kwargs)
+        return _succeed(task, result, func(*args, **kwargs))
 
     async def acall(*args: Any, **kwargs: Any) -> Any:
-        running = await sync_to_async(_start)(task, args, kwargs)
-        value = await func(*running.args, **kwargs)
-        return await sync_to_async(running.succeed)(value)
+        result, args = await sync_to_async(_start)(task, args, kwargs)
+        value = await func(*args, **kwargs)
+        return await sync_to_async(_succeed)(task, result, value)
 
     return acall if inspect.iscoroutinefunction(func) else call
 
 
-class _Running:
-    """A run of a task of django.tasks."""
-
-    def __init__(self, task: RTQTask, result: DjangoResult, args: tuple[Any, ...]) -> None:
-        self._task = task
-        self._result = result
-        self.args = args  # of the function
-
-    def succeed(self, value: Any) -> Any:
-        """Send task_finished. Returns the value as plain JSON. Raises TypeError and PayloadError: the job failed."""
-        value = normalize_json(value)
-        text = serializer.dumps(value)
-        serializer.check_size(self._task.module_path, "the result has", text, get_config().max_payload_bytes, "")
-        set_fields(self._result, _return_value=value)
-        _send_finished(self._task, self._result, TaskResultStatus.SUCCESSFUL)
-        return value
+def _succeed(task: RTQTask, result: DjangoResult, value: Any) -> Any:
+    """Send task_finished. Returns the value as plain JSON. Raises TypeError and PayloadError: the job failed."""
+    value = normalize_json(value)
+    text = serializer.dumps(value)
+    serializer.check_size(task.module_path, "the result has", text, get_config().max_payload_bytes, "")
+    set_fields(result, _return_value=value)
+    _send_finished(task, result, TaskResultStatus.SUCCESSFUL)
+    return value
 
 
-def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Running:
-    """Send task_started."""
+def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DjangoResult, tuple[Any, ...]]:
+    """Send task_started. Returns the result of the run, and what its function gets."""
     run = current_run()
     job = run.context
     if job.attempt > 1:
@@ -95,7 +87,7 @@ def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Run
     _send(task_started, task, result)
     if task.takes_context:
         args = (DjangoContext(task_result=result), *args[1:])
-    return _Running(task, result, args)
+    return result, args
 
 
 def _failures(queue: str, job_id: str) -> bytes:

@@ -48,9 +48,7 @@ class Activation(ABC):
             for name in names:
                 setattr(decorated, name, self(getattr(decorated, name)))
             return decorated
-        return cast(D, self._decorate(decorated))
-
-    def _decorate(self, function: Any) -> Any:
+        function: Any = decorated
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -58,11 +56,11 @@ class Activation(ABC):
                 with self:
                     return await function(*args, **kwargs)
 
-            return call_async
+            return cast(D, call_async)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             with self:
                 return function(*args, **kwargs)
 
-        return call
+        return cast(D, call)
