@@ -529,9 +529,7 @@ class WorkflowStore:
         parts = [part for part in started_parts(workflow, fields) if part.first >= first and part.step != on_death]
         some = parts if most_jobs is None else _first_parts(parts, most_jobs)
         for part in some:
-            ended = self.bitmaps(workflow, part.step, "done", "dead", "gone")
-            over = {place for bits in ended for place in set_bits(bits)}
-            self._cancel_jobs(part.queue, [job_id for place, job_id in part.ids() if place not in over])
+            self._cancel_jobs(part.queue, [job_id for _, job_id in self._open_ids(part)])
             self._ask("cancel_workflow", workflow, part.first + 1)
         if some != parts:
             return True
