@@ -43,7 +43,7 @@ from django_rtq.console.reading.metrics.time_series import Series, TimeSeriesRea
 from django_rtq.console.reading.queues import read_queue_details
 from django_rtq.console.server_info import ServerDetails, read_server
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.keys import QueueKeys, read_queue_names
+from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -189,27 +189,38 @@ class OverviewReader:
         also = [*(flows := workflow_commands(self._broker)), *deploy_commands(self._broker)]
         names, known, info, replies_to_also = self.read_names(with_info=True, also=also)
         packet, hour = Packet(), info.now_ms // HOUR_MS
-        kept_hour, kept = self._last_hour  # it does not change any more
-        last_hour = dict(kept) if kept_hour == hour - 1 else {}
-        unread = [name for name in names if name not in last_hour]
+        kept_hour, past = self._last_hour  # it does not change any more
+        if kept_hour != hour - 1:
+            past = {}
         for name in names:
-            packet.add("history", self.series.hour_command(name, info.now_ms))
-            _add_queue(packet, self._keys.of(name), hour, with_totals=with_totals, with_past=name in unread)
+            commands = self._commands(name, info.now_ms, with_totals=with_totals, with_past=name not in past)
+            packet.add(f"queue {name}", *commands)
         self._add_workers(packet, names, known)
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-        for name, flat in zip(unread, replies["past_tasks"], strict=True):
-            last_hour[name] = {}
-            add_counters(last_hour[name], flat, without=b"w")
-        self._last_hour = (hour - 1, last_hour)
-        hours = list(zip(replies["tasks"][::2], replies["tasks"][1::2], strict=True))
-        tasks = {
-            name: read_task_metrics(flats, last_hour[name], b"w" if _is_running(processing) else b"rw")
-            for name, flats, processing in zip(names, hours, replies["processing"], strict=True)
+        of_queues = {name: replies[f"queue {name}"] for name in names}
+        past = {
+            name: past[name] if name in past else _run_counters(of_queue.pop()) for name, of_queue in of_queues.items()
         }
-        series = [self.series.read_hour(*pair) for pair in zip(names, replies["history"], strict=True)]
-        replies["workflows"], replies["deploys"] = replies_to_also[: len(flows)], replies_to_also[len(flows) :]
-        workers = _with_usual(_read_workers(names, _notes(known, replies), replies["processing"]), tasks)
-        return _overview(names, info, replies, tasks, series, workers)
+        self._last_hour = (hour - 1, past)
+        workers = _read_workers(names, _notes(known, replies), replies["processing"])
+        slots: Counter[str] = Counter()
+        for worker in workers:
+            slots.update(dict.fromkeys(worker.queues, worker.slots))
+        busy = {job.queue for worker in workers for job in worker.running}
+        rows = [
+            self._row(name, of_queue, hour, past[name], slots=slots[name], is_busy=name in busy)
+            for name, of_queue in of_queues.items()
+        ]
+        scheduled = {row.details.name: row.details.scheduler_seconds for row in rows}
+        return Overview(
+            now=clock_moment(max((overview[0] for _series, overview, *_ in of_queues.values()), default=info.now_ms)),
+            queues=rows,
+            workers=_with_usual(workers, {row.details.name: row.tasks for row in rows}),
+            server=info,
+            unscheduled=[name for name, ago in scheduled.items() if ago is None or ago > UNSCHEDULED],
+            deploys=read_deploys(replies_to_also[len(flows) :]),
+            workflows=read_workflow_states(replies_to_also[: len(flows)]),
+        )
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """The workers of these queues and the jobs that they run. See Readers.workers()."""
@@ -261,6 +272,41 @@ class OverviewReader:
             metrics = {task: TaskMetrics(runs=of_task.runs) for task, of_task in counts.items()}
             self._usual = (time.monotonic(), metrics)
         return metrics
+
+    def _commands(self, name: str, now_ms: int, *, with_totals: bool, with_past: bool) -> list[Command]:
+        """What is asked about a queue. `with_past`: also about the hour before."""
+        keys, hour = self._keys.of(name), now_ms // HOUR_MS
+        counters = totals_commands(keys, hour)
+        past: list[Command] = [("HGETALL", keys.tasks + b"%d" % (hour - 1))] if with_past else []
+        return [
+            self.series.hour_command(name, now_ms),
+            SCRIPTS["queue_overview"].call(keys, ()),
+            task_failures_call(keys),
+            SCRIPTS["failure_heads"].call(keys, (_FAILURE_BYTES, "dead", "retrying")),
+            ("HGETALL", keys.unknown_tasks),
+            SCRIPTS["busiest_client"].call(keys, ()),
+            *(counters if with_totals else counters[1:3]),
+            *past,
+        ]
+
+    def _row(
+        self, name: str, replies: Sequence[Any], hour: int, past: Mapping[str, TaskCounts], *, slots: int, is_busy: bool
+    ) -> QueueRow:
+        """A queue, from the replies to _commands() but the last."""
+        series, overview, failures, (dead, retrying), noted, busiest, *counters = replies
+        with_totals = len(counters) > 2
+        return QueueRow(
+            details=read_queue_details(name, overview),
+            series=self.series.read_hour(name, series),
+            slots=slots,
+            tasks=read_task_metrics(counters[1:3] if with_totals else counters, past, b"w" if is_busy else b"rw"),
+            task_failures=read_task_failures(failures),
+            newest_dead=_latest(name, *dead),
+            newest_retrying=_latest(name, *retrying),
+            unknown_tasks=_unknown(noted, overview[0]),
+            totals=read_totals(hour, counters) if with_totals else [],
+            busiest=BusiestClient.read(busiest),
+        )
 
     def _add_workers(self, packet: Packet, queues: Sequence[str], known: Sequence[str]) -> None:
         for name in queues:
@@ -317,54 +363,6 @@ class SharedOverview:
             return self._reader.read()
         except BrokerError as error:
             return error
-
-
-def _overview(
-    names: Sequence[str],
-    info: ServerDetails,
-    replies: Replies,
-    tasks: Mapping[str, Mapping[str, TaskMetrics]],
-    series: Sequence[Series],
-    workers: list[WorkerDetails],
-) -> Overview:
-    details = [read_queue_details(*pair) for pair in zip(names, replies["overview"], strict=True)]
-    slots: Counter[str] = Counter()
-    for worker in workers:
-        slots.update(dict.fromkeys(worker.queues, worker.slots))
-    hour, hours = info.now_ms // HOUR_MS, zip(replies["tasks"][::2], replies["tasks"][1::2], strict=True)
-    both = zip(replies["update"], hours, replies["totals"], strict=False)  # these are empty if not asked for
-    totals = [read_totals(hour, (update, *flats, of_queue)) for update, flats, of_queue in both]
-    rows = [
-        QueueRow(
-            details=queue,
-            series=of_queue,
-            slots=slots[queue.name],
-            busiest=BusiestClient.read(busiest),
-            tasks=tasks[queue.name],
-            task_failures=read_task_failures(of_tasks),
-            totals=of_totals,
-            newest_dead=_latest(queue.name, *newest[0]),
-            newest_retrying=_latest(queue.name, *newest[1]),
-            unknown_tasks=_unknown(noted, overview[0]),
-        )
-        for queue, of_queue, newest, noted, of_tasks, busiest, overview, of_totals in zip(
-            details,
-            series,
-            *(replies[kind] for kind in ("newest", "unknown_tasks", "task_failures", "busiest", "overview")),
-            totals or [[]] * len(names),
-            strict=True,
-        )
-    ]
-    now_ms = max((reply[0] for reply in replies["overview"]), default=info.now_ms)
-    return Overview(
-        now=clock_moment(now_ms),
-        queues=rows,
-        workers=workers,
-        server=info,
-        unscheduled=[q.name for q in details if q.scheduler_seconds is None or q.scheduler_seconds > UNSCHEDULED],
-        deploys=read_deploys(replies["deploys"]),
-        workflows=read_workflow_states(replies["workflows"]),
-    )
 
 
 def _notes(known: Sequence[str], replies: Replies) -> Notes:
@@ -450,24 +448,11 @@ def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_
         )
 
 
-def _add_queue(packet: Packet, keys: QueueKeys, hour: int, *, with_totals: bool, with_past: bool) -> None:
-    """What is asked about a queue. `with_past`: also about the hour before."""
-    packet.add("overview", SCRIPTS["queue_overview"].call(keys, ()))
-    update, *hours, totals = totals_commands(keys, hour)
-    packet.add("update", *([update] if with_totals else []))
-    packet.add("tasks", *hours)
-    packet.add("totals", *([totals] if with_totals else []))
-    if with_past:
-        packet.add("past_tasks", ("HGETALL", keys.tasks + b"%d" % (hour - 1)))
-    packet.add("task_failures", task_failures_call(keys))
-    packet.add("newest", SCRIPTS["failure_heads"].call(keys, (_FAILURE_BYTES, "dead", "retrying")))
-    packet.add("unknown_tasks", ("HGETALL", keys.unknown_tasks))
-    packet.add("busiest", SCRIPTS["busiest_client"].call(keys, ()))
-
-
-def _is_running(processing: Sequence[Any]) -> bool:
-    """Whether jobs of a queue are running."""
-    return any(held for _worker, _lease, held, *_ in processing[1:])
+def _run_counters(flat: Sequence[Any]) -> dict[str, TaskCounts]:
+    """Counters of tasks without those of waits, as HGETALL replies them."""
+    counts: dict[str, TaskCounts] = {}
+    add_counters(counts, flat, without=b"w")
+    return counts
 
 
 def _worker_details(
