@@ -1,10 +1,13 @@
 """Permissions of every page and action, for every kind of user."""
 
 import pytest
+from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.test import Client
+from django.urls import reverse
 
 from django_rtq.console import permissions
+from django_rtq.models import Schedule
 from tests.console.admin.conftest import ALL, MAIL, every_page, url_of
 from tests.support.jobs import QUEUE, let_lapse
 from tests.support.snapshots import snapshot
@@ -14,6 +17,8 @@ pytestmark = pytest.mark.long
 PAGES = dict(every_page())
 LOOKS = [name for name, page in PAGES.items() if page.method == "GET"]
 ACTS = [name for name, page in PAGES.items() if page.method != "GET"]
+#: The pages of Django, and the permission that each needs.
+OF_SCHEDULES = {"changelist": "view", "add": "add", "change": "view", "history": "view", "delete": "delete"}
 
 
 def given(name, jobs):
@@ -58,6 +63,35 @@ def test_who_has_not_all_permissions_of_a_page_is_refused_and_changes_nothing(na
         assert (client.get(url).status_code, client.post(url, form).status_code) == (403, 403)
     assert person(*ALL, enforce_csrf_checks=True).post(url, form).status_code == 403
     assert seen() == before
+    assert not LogEntry.objects.exists()
+
+
+def test_there_are_no_other_addresses():
+    names = {pattern.name for each in admin.site.get_urls() for pattern in getattr(each, "url_patterns", ())}
+    ours = {name.removeprefix("django_rtq_") for name in names if name and name.startswith("django_rtq_")}
+    assert ours == {*PAGES, *(f"schedule_{name}" for name in OF_SCHEDULES)}
+
+
+@pytest.mark.parametrize("name", OF_SCHEDULES)
+@pytest.mark.django_db(transaction=True)
+def test_who_has_not_the_permission_of_a_page_of_schedules_is_refused_and_changes_nothing(name, broker, person):
+    row = Schedule(name="nightly", task=MAIL, args=["bakery", 7], cron="0 5 * * *")
+    row.save()
+    before, arguments = broker.schedules.read().rows, [] if name in ("changelist", "add") else [row.pk]
+    url = reverse(f"admin:django_rtq_schedule_{name}", args=arguments)
+    own = f"django_rtq.{OF_SCHEDULES[name]}_schedule"
+    others = [f"django_rtq.{each}_schedule" for each in ("view", "add", "delete") if each != OF_SCHEDULES[name]]
+    form = {"post": "yes", "name": "another", "task": MAIL, "args": '["bakery", 1]', "kwargs": "{}", "every": "60"}
+
+    for answer in (Client().get(url), Client().post(url, form)):
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/admin/login/?next=")
+    for client in (person(), person(*ALL), person(*ALL, *others)):
+        assert (client.get(url).status_code, client.post(url, form).status_code) == (403, 403)
+    assert person(*ALL, own).get(url).status_code == 200
+    assert person(*ALL, own, enforce_csrf_checks=True).post(url, form).status_code == 403
+    assert broker.schedules.read().rows == before
+    assert list(Schedule.objects.values_list("pk", flat=True)) == [row.pk]
     assert not LogEntry.objects.exists()
 
 
