@@ -19,26 +19,6 @@ PAGE = f"{LIST}client/"
 WITHOUT_A_NAME = f"{PAGE}?client="
 
 
-def rows(html):
-    """The names of the clients of a list, in its order."""
-    return re.findall(r'<th scope="row"[^>]*><a href="[^"]*client=([^"]*)"', html)
-
-
-def test_the_list_is_searched_and_limited_by_its_url(broker, operator, rtq):
-    for client in ("bakery", "Bakers & Co", "florist"):
-        queued_job(broker, client=client)
-    rtq.clients["florist"].pause(QUEUE)
-
-    html = text(operator.get(LIST, {"search": "BAKE", "sort": "name"}))
-    assert [name.lower() for name in rows(html)] == ["bakers+%26+co", "bakery"]
-    assert 'value="BAKE"' in html
-    assert "?search=BAKE&amp;state=paused&amp;sort=name" in html
-    assert rows(text(operator.get(LIST, {"state": "paused"}))) == ["florist"]
-    html = text(operator.get(LIST, {"search": "nosuch"}))
-    assert "No match." in html
-    assert f'href="{PAGE}?client=nosuch"' in html
-
-
 def test_the_client_without_a_name_has_a_page(broker, operator):
     queued_job(broker)
     assert "Client (none)" in text(operator.get(WITHOUT_A_NAME))

@@ -3,8 +3,7 @@
 import pytest
 
 from django_rtq.workflows import step_store
-from tests.console.admin.conftest import logged, text
-from tests.console.admin.test_dead_letters import hidden_fields
+from tests.console.admin.conftest import text
 from tests.protocol.model.step_calls import holder, send_event, suspend, waiting
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job, settle
 
@@ -47,24 +46,6 @@ def test_a_job_that_has_failed_before_is_scheduled_while_it_waits(redis, broker,
     suspend(broker, job)
 
     assert readers.find(job.id).state == "scheduled"
-
-
-def test_a_person_sends_the_event_and_it_is_written_down(redis, broker, operator):
-    (job,) = waiting(broker)
-    assert f"/job/{job.id}/send/" in text(operator.get(f"{PAGE}{job.id}/"))
-    form = text(operator.get(f"{PAGE}{job.id}/send/"))
-    assert "waits for event approved" in form
-
-    for _ in range(2):  # a double click
-        answer = operator.post(f"{PAGE}{job.id}/send/", {**hidden_fields(form), "value": '{"by":"eve"}'})
-        assert answer.status_code == 302
-
-    assert claim(broker, worker=WORKER) == [job.id]
-    fields = step_store(broker).read(holder(broker, job)).fields
-    assert fields["event 1 approved"].endswith(b' {"by":"eve"}')
-    assert fields["sent"] == b"1"
-    assert logged() == ["Sent event approved."]
-    assert f"/job/{job.id}/send/" not in text(operator.get(f"{PAGE}{job.id}/"))
 
 
 @pytest.mark.parametrize("value", ["{", '"' + "x" * 70_000 + '"'])

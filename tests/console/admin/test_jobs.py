@@ -14,7 +14,7 @@ from django_rtq.console.redaction import HIDDEN
 from django_rtq.models import CommittedJob
 from tests.app import once_tasks
 from tests.console.admin.conftest import MAIL, body, logged, text
-from tests.console.admin.test_dead_letters import hidden_fields, said
+from tests.console.admin.test_dead_letters import said
 from tests.support.commands import run
 from tests.support.jobs import QUEUE, dead_job, queued_job, retrying_job, scheduled_job
 
@@ -78,29 +78,6 @@ def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, j
     entry = LogEntry.objects.get()
     assert entry.object_id == job.id
     assert operator.get(entry.get_admin_url()).status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("action", "state", "words"),
-    [
-        ("discard", "dead", "Discard job {id}?"),
-        ("cancel", "queued", "Cancel job {id}?"),
-        ("cancel", "scheduled", "Cancel job {id}?"),
-        ("cancel", "retrying", "Cancel job {id}?"),
-        ("cancel", "running", "Cancel job {id}?"),
-    ],
-)
-def test_what_ends_a_job_for_good_asks_first(action, state, words, jobs, operator, readers):
-    job, back = getattr(jobs, state), f"/admin/django_rtq/queue/{QUEUE}/?state={state}"
-    link = f'/admin/django_rtq/job/{job.id}/{action}/?queue={QUEUE}"'
-    assert link in text(operator.get(f"{PAGE}{job.id}/"))
-
-    html = text(operator.get(f"{PAGE}{job.id}/{action}/", {"queue": QUEUE, "next": back}))
-
-    assert words.format(id=job.id) in html
-    assert (readers.find(job.id).state, readers.find(job.id).is_stopping) == (state, False)
-    assert f'href="{back}"' in html
-    assert operator.post(f"{PAGE}{job.id}/{action}/", hidden_fields(html))["Location"] == back
 
 
 @pytest.mark.parametrize(("action", "state"), [("discard", "queued"), ("cancel", "dead"), ("cancel", "finished")])

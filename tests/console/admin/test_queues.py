@@ -14,7 +14,7 @@ from django_rtq.console.subjects.queues import QUEUES
 from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_dead_letters import BULK, hidden_fields, said
 from tests.support.console_steps import report_version
-from tests.support.jobs import QUEUE, claim, claimed_job, finished_job, let_lapse, queued_job
+from tests.support.jobs import QUEUE, claim, finished_job, queued_job
 
 OVERVIEW = "/admin/django_rtq/queue/"
 PAGE = f"{OVERVIEW}{QUEUE}/"
@@ -197,20 +197,6 @@ def test_outcomes_are_deleted_with_a_queue_if_they_are_ticked(broker, redis, ope
     assert "discard_outcomes" in text(operator.get(f"{PAGE}forget/"))
     operator.post(f"{PAGE}forget/", {"name": QUEUE, "discard_outcomes": "on"})
     assert readers.queues.names() == []
-
-
-def test_the_jobs_of_a_lost_worker_are_given_back_by_hand(broker, operator, readers):
-    job = claimed_job(broker, "running", worker="lost")
-    page = "/admin/django_rtq/worker/"
-    operator.post(f"{page}lost/reclaim/")
-    assert "Nothing was done" in said(operator)
-    assert readers.find(job.id).state == "running"
-
-    let_lapse(broker, "lost")
-    assert "Reclaim its jobs" in text(operator.get(page))
-    operator.post(f"{page}lost/reclaim/")
-    assert "1 job of worker lost was reclaimed." in said(operator)
-    assert readers.find(job.id).state == "queued"
 
 
 def test_without_a_worker_the_page_says_how_to_start_one(operator, broker):

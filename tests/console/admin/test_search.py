@@ -46,18 +46,6 @@ def test_jobs_of_all_states_are_found(jobs, viewer, query, names):
     assert found(viewer, query)[0] == [getattr(jobs, name).id for name in names.split()]
 
 
-def test_it_leads_to_lists_where_one_can_act_on_all(broker, viewer):
-    dead_job(broker, body=body("x", 7), client="bakery")
-    queued_job(broker, queue="mail", client="bakery")
-
-    links = re.findall(
-        r'<a href="([^"]*/queue/[^"]*client%3Abakery[^"]*)">([^<]*)</a>', found(viewer, "client:bakery")[1]
-    )
-    assert [name for _, name in links] == [f"Dead in {QUEUE}", "Queued in mail"]
-    assert "bakery" in text(viewer.get(links[0][0].replace("&amp;", "&")))
-    assert "To act on all of them" not in found(viewer, "bakery")[1]
-
-
 def test_actions_do_not_search_for_a_text(jobs, operator):
     html = text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/", {"state": "dead", "q": "bakery"}))
     assert jobs.dead.id in html

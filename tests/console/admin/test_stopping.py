@@ -1,13 +1,9 @@
-"""Jobs that run are stopped, and workers told what to do, by hand."""
-
-import json
+"""Jobs that run are stopped by hand; workers that are gone are told nothing."""
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.messages import get_messages
 
-from django_rtq.console import permissions
-from django_rtq.core.broker.control import Order, WorkerCommand
 from django_rtq.core.broker.worker_info import worker_info_commands
 from tests.console.admin.conftest import body, logged, text
 from tests.support.jobs import QUEUE, asked_job, claimed_job, settle
@@ -21,15 +17,6 @@ def running(broker):
     return claimed_job(broker, "running", body=body("bakery", 1))
 
 
-@pytest.fixture
-def worker(broker):
-    """A worker whose supervisor is known."""
-    broker.sign_on([QUEUE], "w1")
-    broker.enqueue(QUEUE, [])
-    note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE)
-    return "w1"
-
-
 def note(broker, **found):
     """The worker info that the supervisor stores."""
     broker.redis.execute(list(worker_info_commands(broker.keys, {"w1": found})))
@@ -38,12 +25,6 @@ def note(broker, **found):
 def said(response):
     """The message for the user."""
     return " ".join(str(message) for message in get_messages(response.wsgi_request))
-
-
-def order(redis, broker):
-    """The command that the worker's supervisor received."""
-    found = redis.get(broker.keys.control("s1"))
-    return found and Order.read(found).command
 
 
 # -- jobs
@@ -66,19 +47,6 @@ def test_a_job_that_ended_meanwhile_is_not_terminated(broker, running, operator)
 
 
 @pytest.mark.parametrize("where", ["", "{id}/"])
-def test_both_ways_to_stop_a_job_are_shown_to_those_who_may(where, running, person):
-    url = PAGE + where.format(id=running.id)
-    allowed, other = (
-        text(person(permissions.VIEW, permissions.CANCEL).get(url)),
-        text(person(permissions.VIEW).get(url)),
-    )
-    for words in ("Cancel job …", "Terminate …"):
-        assert words in allowed
-        assert words not in other
-    assert allowed.index("Cancel job …") < allowed.index("Terminate …")
-
-
-@pytest.mark.parametrize("where", ["", "{id}/"])
 def test_a_job_that_was_asked_is_shown_as_such_and_not_asked_again(where, broker, operator):
     job = asked_job(broker, "asked")
     html = text(operator.get(PAGE + where.format(id=job.id)))
@@ -87,30 +55,7 @@ def test_a_job_that_was_asked_is_shown_as_such_and_not_asked_again(where, broker
     assert "Terminate …" in html
 
 
-def test_the_list_of_what_runs_says_how_far_it_is(broker, running, operator):
-    line = json.dumps({"done": 3, "total": 12, "text": "letters"})
-    broker.report_progress("w1", [(QUEUE, running.id, line)])
-    html = text(operator.get(PAGE))
-    assert "<progress" in html
-    assert "3/12 letters" in html
-
-
 # -- workers
-
-
-@pytest.mark.parametrize(
-    ("action", "becomes", "words"),
-    [
-        ("quiet", WorkerCommand.QUIET, "was asked to go quiet"),
-        ("wake", WorkerCommand.WORK, "was asked to start new jobs again"),
-        ("stop", WorkerCommand.STOP, "was asked to stop"),
-    ],
-)
-def test_a_worker_is_told_what_to_do(action, becomes, words, worker, redis, broker, operator):
-    answer = operator.post(f"{WORKERS}{worker}/{action}/")
-    assert words in said(answer)
-    assert order(redis, broker) is becomes
-    assert LogEntry.objects.get().object_id == worker
 
 
 @pytest.mark.parametrize("action", ["quiet", "wake", "stop"])

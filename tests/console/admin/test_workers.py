@@ -1,4 +1,4 @@
-"""The page of workers: their hosts, and waking all."""
+"""The page of workers: their hosts."""
 
 import re
 
@@ -6,9 +6,8 @@ import pytest
 
 from django_rtq.console.subjects.jobs import Running
 from django_rtq.console.subjects.workers import Workers
-from django_rtq.core.broker.control import WorkerCommand
 from tests.console.admin.conftest import text
-from tests.console.admin.test_stopping import WORKERS, note, order, said
+from tests.console.admin.test_stopping import WORKERS, note
 from tests.support.jobs import QUEUE, claimed_job, let_lapse
 
 
@@ -28,17 +27,6 @@ def test_workers_are_grouped_by_host(broker, operator):
     assert '<span class="rtq-mono">here</span>' in html
     assert "Unknown host" in html
     assert re.search(r"1 process, 0 of 1 slots? busy", html)
-
-
-def test_all_quiet_workers_are_woken(redis, broker, operator):
-    assert "Wake all" not in text(operator.get(WORKERS))
-    note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE, quiet="1")
-
-    assert f'action="{WORKERS}wake/"' in text(operator.get(WORKERS))
-    answer = operator.post(f"{WORKERS}wake/")
-
-    assert "All workers were asked to start new jobs again." in said(answer)
-    assert order(redis, broker) is WorkerCommand.WORK
 
 
 def test_hosts_and_running_jobs_have_pages(broker, operator, monkeypatch):

@@ -6,9 +6,9 @@ from django_rtq.console.admin.display.charts.graph import MOST, graph
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import StepProgress
 from django_rtq.workflows.store import NewWorkflow
-from tests.console.admin.conftest import logged, text
+from tests.console.admin.conftest import text
 from tests.support.snapshots import live_jobs
-from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, parts_flow
+from tests.support.workflows import FLOW, begun_flow, claim_members, end, new_flow, parts_flow
 
 LIST = "/admin/django_rtq/workflow/"
 PAGE = f"{LIST}{FLOW}/"
@@ -68,20 +68,6 @@ def test_one_has_a_graph_and_a_table(broker, viewer, round_trips):
     assert cells[-6:] == ["t waitingStep: 1", "default", "0 of 1", "0", "0", "01 of 2 jobs of step t are dead"]
     assert html.index("it broke") < html.index('<svg class="rtq-graph') < html.index(">Steps</h2>")  # dead jobs first
     assert "Requeue dead jobs" not in html  # a viewer may not
-
-
-def test_it_is_cancelled_after_a_question(redis, broker, operator):
-    begun_flow(broker, *CHAIN)
-
-    assert "This cancels workflow flow." in text(operator.get(f"{PAGE}cancel/"))
-    assert fields_of(broker)["state"] == "running"
-    html = text(operator.post(f"{PAGE}cancel/", follow=True))
-
-    assert "Workflow flow is cancelled." in html
-    assert "Cancel workflow …" not in html
-    assert live_jobs(redis) == {}
-    assert "Nothing was done: the workflow is over." in text(operator.post(f"{PAGE}cancel/", follow=True))
-    assert logged() == ["Cancelled workflow flow."]
 
 
 def test_of_a_large_one_heartbeats_cancel_the_rest(redis, broker, operator, monkeypatch):

@@ -98,22 +98,6 @@ def test_secrets_are_hidden_in_all_that_is_printed(broker):
     assert "s3cret" not in ran.out + table.out
 
 
-@pytest.mark.parametrize(
-    ("options", "places"),
-    [
-        (["--queue", QUEUE], [2, 0]),
-        (["--task", "send_mail"], [0]),
-        (["--error", "ValueError"], [2, 1]),
-        (["--error", "Error"], []),
-        (["--error", "no ", "--task", "report"], [1]),
-        (["--limit", "2"], [2, 1]),
-        (["--error", "no ", "--limit", "1"], [1]),
-    ],
-)
-def test_filters_take_what_fits_them_all(three, options, places):
-    assert ids(run("rtq_jobs", "list", "--json", *options)) == [three[place] for place in places]
-
-
 def test_jobs_of_any_state_can_be_named(broker, three):
     alive = queued_job(broker).id
 

@@ -4,50 +4,15 @@ import time
 
 import pytest
 
-from django_rtq.console.reading.details import QueueDetails
 from tests.support.jobs import (
     QUEUE,
     claim,
-    claimed_job,
     dead_job,
-    finished_job,
     job_id,
     new_job,
     queued_job,
-    retrying_job,
-    scheduled_job,
 )
 from tests.support.single_steps import promote
-from tests.support.snapshots import snapshot
-
-
-def test_every_job_is_counted_where_it_is(redis, broker, readers):
-    for seed in (finished_job, dead_job, retrying_job, scheduled_job):
-        seed(broker)
-    claimed_job(broker, worker="w1")
-    claimed_job(broker, worker="w2")
-    for client in "xxxy":
-        queued_job(broker, client=client)
-    before = snapshot(redis)
-
-    (details,) = readers.queues.details([QUEUE])
-
-    assert 0 <= details.oldest_seconds < 5
-    assert details == QueueDetails(
-        name=QUEUE,
-        paused=False,
-        queued=4,
-        scheduled=1,
-        retrying=1,
-        running=2,
-        dead=1,
-        oldest_seconds=details.oldest_seconds,
-        clients=2,
-        finished=1,
-        contact_seconds=details.contact_seconds,
-    )
-    assert 0 <= details.contact_seconds < 5
-    assert snapshot(redis) == before
 
 
 def test_it_is_told_when_somebody_looked_for_due_jobs(redis, broker, readers):

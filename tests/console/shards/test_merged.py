@@ -585,14 +585,3 @@ def test_only_pages_do_without_a_shard_that_takes_its_time(three, monkeypatch):
     monkeypatch.setattr(threading, "Thread", None)  # for an answer of which a page waits a second
 
     assert rtq.jobs.filter(task=NOTE).count() == 2
-
-
-def test_incidents_of_all_shards_are_told_once(three):
-    queued(0), queued(1), queued(2)
-    for shard in (1, 2):
-        rtq.at(f"#{shard}").queues["default"].pause()
-
-    (paused,) = [incident for incident in rtq.incidents() if incident.kind == "queue_paused"]
-
-    assert paused.shards == (1, 2)
-    assert [kind for kind in ("queue_paused",) for each in rtq.at("#0").incidents() if each.kind == kind] == []
