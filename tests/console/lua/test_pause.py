@@ -7,8 +7,18 @@ from django_rtq.exceptions import TooManyPausedTasks
 from tests.protocol.model.task_calls import CHARGE
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, WORKER, claim, new_job, queued_job
+from tests.support.snapshots import snapshot
 
 TASK = "charge"
+
+
+def test_the_second_time_changes_nothing(redis, rtq):
+    rtq.queues[QUEUE].pause()
+    before = snapshot(redis)
+
+    assert not rtq.queues[QUEUE].pause()
+
+    assert snapshot(redis) == before
 
 
 def test_its_jobs_wait_and_those_of_others_go_on(broker, readers, rtq):

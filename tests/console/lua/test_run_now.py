@@ -2,15 +2,40 @@
 
 import pytest
 
+from django_rtq import signals
 from django_rtq.exceptions import JobNotFound, WrongState
 from tests.support.jobs import (
     QUEUE,
     claim,
+    claimed_job,
+    dead_job,
+    finished_job,
     held_job,
     new_job,
+    queued_job,
+    scheduled_job,
     settle,
 )
-from tests.support.snapshots import snapshot
+from tests.support.snapshots import GONE, MS, changes, snapshot
+
+
+def test_a_scheduled_job_is_queued(redis, broker, readers):
+    job = scheduled_job(broker, "a", client="x")
+    before = snapshot(redis, times=False)
+
+    readers.actions.run_now(job.id)
+
+    assert changes(before, snapshot(redis, times=False)) == {
+        **dict.fromkeys(["scheduled", "scheduled_by_client", "scheduled_by_client:x"], GONE),
+        "bands": {"0": 0},
+        "lane:0:x": ["a"],
+        "lanes": {"0:x": MS},
+        "ring:0": {"x": 1},
+        "waiting_since": {"a": MS},
+        "turn": "1",
+        "work_signal": {"work": 0},
+    }
+    assert claim(broker) == [job.id]
 
 
 def test_who_waits_for_the_end_of_one_like_it_goes_on_waiting(redis, broker, readers):
@@ -27,8 +52,42 @@ def test_who_waits_for_the_end_of_one_like_it_goes_on_waiting(redis, broker, rea
     assert claim(broker) == [successor]
 
 
+@pytest.mark.parametrize("seed", [queued_job, claimed_job, dead_job, finished_job])
+def test_what_does_not_wait_for_a_time_is_left_alone(redis, broker, readers, seed):
+    job = seed(broker)
+    before = snapshot(redis)
+
+    with pytest.raises(WrongState, match=job.id):
+        readers.actions.run_now(job.id)
+
+    assert snapshot(redis) == before
+
+
 def test_a_job_that_is_not_there_is_not_found(redis, broker, readers):
     broker.register_queues([QUEUE])
 
     with pytest.raises(JobNotFound):
         readers.actions.run_now(new_job().id)
+
+
+def test_the_second_one_to_ask_hears_that_it_was_done(redis, broker, readers):
+    job = scheduled_job(broker)
+    readers.actions.run_now(job.id)
+
+    with pytest.raises(WrongState, match="is not scheduled or retrying"):
+        readers.actions.run_now(job.id)
+
+
+def test_a_signal_says_so(redis, broker, readers):
+    job, heard = scheduled_job(broker), []
+
+    def hear(*, job_ids, queue, **kwargs):
+        heard.append((job_ids, queue))
+
+    signals.job_promoted.connect(hear)
+    try:
+        readers.actions.run_now(job.id)
+    finally:
+        signals.job_promoted.disconnect(hear)
+
+    assert heard == [([job.id], QUEUE)]
