@@ -26,7 +26,7 @@ from django_rtq.core.jobs.failure import format_error
 from django_rtq.core.jobs.job import made_ms
 from django_rtq.core.worker.outcome import Acked, Cancelled, Expired, Outcome
 from django_rtq.core.worker.process.run import Run
-from django_rtq.core.worker.shared_entries import TOMBSTONE_MS
+from django_rtq.core.worker.shared_memory import TOMBSTONE_MS
 from django_rtq.exceptions import BrokerError, TimeLimitExceeded
 
 PAUSE_SECONDS = 0.25  # between the first line and its sending, and between two sendings

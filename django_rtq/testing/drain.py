@@ -22,8 +22,7 @@ from django_rtq.core.worker.outcome import Outcome, Retried
 from django_rtq.core.worker.process.run import Run, runs_of
 from django_rtq.core.worker.process.running.runner import Runner
 from django_rtq.core.worker.process.session import WorkerSession
-from django_rtq.core.worker.shared_entries import MAX_BATCH
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import MAX_BATCH, SharedState
 from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
 from django_rtq.testing.finished_job import FinishedJob, raise_foreign_error
 from django_rtq.workflows.batches.gathering import CallGatherer

@@ -12,8 +12,7 @@ from django_rtq.core.worker.outcome import Acked, Buried, Expired, Retried
 from django_rtq.core.worker.process.process import WorkerProcess
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.session import WorkerSession
-from django_rtq.core.worker.shared_entries import MAX_COUNTS
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import MAX_COUNTS, SharedState
 from tests.app.tasks import note
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import snapshot

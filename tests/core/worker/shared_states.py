@@ -1,7 +1,6 @@
 """Shared memory for tests, with some jobs and a running one."""
 
-from django_rtq.core.worker.shared_entries import ACKED, Finished
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import ACKED, Finished, SharedState
 
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
 IDS = [b"%032x" % number for number in range(5)]

@@ -5,16 +5,16 @@ from contextlib import suppress
 
 import pytest
 
-from django_rtq.core.worker import shared_entries as module
+from django_rtq.core.worker import shared_memory as module
 from django_rtq.core.worker.outcome import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED
-from django_rtq.core.worker.shared_entries import (
+from django_rtq.core.worker.shared_memory import (
     MAX_BATCH,
     MAX_ID_BYTES,
     TEXTS,
     TOMBSTONE_MS,
     Finished,
+    SharedState,
 )
-from django_rtq.core.worker.shared_memory import SharedState
 from tests.core.worker.shared_states import ID, IDS, acked, names, running
 
 
@@ -206,7 +206,7 @@ class Packed:
 @pytest.fixture
 def written(monkeypatch):
     """A page of which only the first so many writes arrive."""
-    for name in ("_TIME", "COUNT", "_OUTCOME", "_ACKED"):
+    for name in ("_TIME", "_COUNT", "_OUTCOME", "_ACKED"):
         monkeypatch.setattr(module, name, Packed(getattr(module, name)))
     monkeypatch.setattr(module, "TEXTS", 2_000)
     monkeypatch.setattr(module, "_FULL", 1_000)

@@ -5,11 +5,12 @@ import os
 
 import pytest
 
-from django_rtq.core.worker.shared_entries import (
+from django_rtq.core.worker.shared_memory import (
     ACKED,
+    MAX_NAME_BYTES,
     Revoked,
+    SharedState,
 )
-from django_rtq.core.worker.shared_memory import MAX_NAME_BYTES, SharedState
 from tests.core.worker.shared_states import ID, IDS, acked, names, running
 
 

@@ -7,8 +7,7 @@ import pytest
 from django_rtq import signals
 from django_rtq.core.worker.outcome import Acked, Cancelled, Retried, UnknownTask
 from django_rtq.core.worker.process.run import Run
-from django_rtq.core.worker.shared_entries import Revoked
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import Revoked, SharedState
 from tests.app import batch_tasks
 from tests.support.receivers import receiving
 from tests.support.waiting import wait_until

@@ -36,8 +36,7 @@ from django_rtq.core.worker.outcome import (
 )
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.run_metrics import RunMetrics
-from django_rtq.core.worker.shared_entries import TOMBSTONE_MS
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import TOMBSTONE_MS, SharedState
 from django_rtq.exceptions import BrokerError
 
 

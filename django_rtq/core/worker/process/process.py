@@ -313,10 +313,10 @@ class WorkerProcess:
         self._runner.release_waiting()
         while self._shared.is_quiet and not self._is_stopping and not self._is_orphan():
             if self._retry_until_connected(self._report_all):
-                self._shared.set_resting(is_resting=True)  # whatever an uncertain claim took is known
+                self._shared.is_resting = True  # whatever an uncertain claim took is known
             self._shared.set_alive(time.monotonic())
             time.sleep(_SLICE_SECONDS)
-        self._shared.set_resting(is_resting=False)
+        self._shared.is_resting = False
 
     def _report_all(self) -> bool:
         self._runner.clear_finished_flag()

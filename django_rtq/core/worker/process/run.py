@@ -23,8 +23,7 @@ from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.options.backoff import read_json
 from django_rtq.core.tasks.task import Task
 from django_rtq.core.worker.process.progress import ProgressWriter
-from django_rtq.core.worker.shared_entries import MAX_ID_BYTES
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import MAX_ID_BYTES, SharedState
 from django_rtq.exceptions import BrokerUnavailable, InvalidTask
 
 

@@ -29,8 +29,7 @@ from django_rtq.core.worker.process.outcome_recorder import (
 from django_rtq.core.worker.process.progress import ProgressReports
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.run_metrics import make_metrics
-from django_rtq.core.worker.shared_entries import MAX_ID_BYTES, Revoked
-from django_rtq.core.worker.shared_memory import MAX_NAME_BYTES, SharedState
+from django_rtq.core.worker.shared_memory import MAX_ID_BYTES, MAX_NAME_BYTES, Revoked, SharedState
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, TimeLimitExceeded
 
 CHECK_AGAIN_SECONDS = 5.0

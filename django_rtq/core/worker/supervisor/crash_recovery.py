@@ -25,8 +25,7 @@ from django_rtq.core.threads import Loop, log_trouble
 from django_rtq.core.worker.crashing_clients import ClientOfQueue
 from django_rtq.core.worker.outcome import BURIED, COUNTED_AS, RETRIED, Retried, decide, failure_line, send_failed
 from django_rtq.core.worker.run_metrics import RunMetrics, make_metrics
-from django_rtq.core.worker.shared_entries import Finished
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import Finished, SharedState
 from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 
@@ -46,7 +45,7 @@ class _CrashedProcess:
     overdue: Sequence[str]  # jobs that ignored their time limits: they count a failure
     blamed: Sequence[str]  # jobs that may have caused its end
     finished: Sequence[Finished]  # jobs that were over; Redis may not have their outcomes
-    dumps: tuple[bytes, bytes, bytes]  # what it had counted of runs, and not sent: see Entries.counts()
+    dumps: tuple[bytes, bytes, bytes]  # what it had counted of runs, and not sent: see SharedState.counts()
     counts: RunMetrics | None = None  # the one of them that applies
 
 

@@ -13,7 +13,7 @@ from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.jobs.outcome import is_result_lost
 from django_rtq.core.worker.outcome import ACKED, BURIED, COUNTED_AS, RETRIED
 from django_rtq.core.worker.run_metrics import RunMetrics
-from django_rtq.core.worker.shared_entries import Finished
+from django_rtq.core.worker.shared_memory import Finished
 
 logger = logging.getLogger("django_rtq")
 

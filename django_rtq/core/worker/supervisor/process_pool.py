@@ -145,7 +145,7 @@ class ProcessPool:
         """Of each four processes, one claims jobs of crashing clients while others have jobs."""
         few = max(1, len(self.processes) // 4)
         for number, process in enumerate(self.processes):
-            process.shared.set_tries_crashing(tries_crashing=number < few)
+            process.shared.tries_crashing = number < few
 
     def _reap_orphans(self) -> None:
         """Reap processes that jobs have started and left, and that are ours because we are process 1 or a subreaper."""

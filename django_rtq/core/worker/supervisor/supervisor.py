@@ -32,7 +32,7 @@ from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop, pause_loops, stop_all
 from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_OK, WorkerOptions
-from django_rtq.core.worker.shared_entries import Revoked
+from django_rtq.core.worker.shared_memory import Revoked
 from django_rtq.core.worker.supervisor.control import ControlListener
 from django_rtq.core.worker.supervisor.crash_recovery import STOP_REPLY_TIMEOUT_SECONDS, CrashRecovery
 from django_rtq.core.worker.supervisor.fork_schedule import Crash, ForkSchedule

@@ -23,8 +23,7 @@ from django_rtq.core.broker.settlement import released
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.log_fields import about_jobs
 from django_rtq.core.threads import Loop
-from django_rtq.core.worker.shared_entries import Revoked
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import Revoked, SharedState
 from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
 from django_rtq.core.worker.supervisor.heartbeat import LiveProcesses
 

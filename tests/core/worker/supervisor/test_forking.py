@@ -7,8 +7,7 @@ import signal
 import pytest
 
 from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_DONE, EXIT_RECYCLED, WorkerOptions
-from django_rtq.core.worker.shared_entries import ACKED
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import ACKED, SharedState
 from django_rtq.core.worker.supervisor import fork_schedule
 from django_rtq.core.worker.supervisor import supervisor as module
 from django_rtq.core.worker.supervisor.process_pool import ChildProcess, ProcessPool

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from django_rtq.core.worker.shared_entries import Revoked
+from django_rtq.core.worker.shared_memory import Revoked
 from django_rtq.core.worker.supervisor import supervisor
 from django_rtq.core.worker.supervisor.supervisor import HealthFile
 from tests.markdown import read

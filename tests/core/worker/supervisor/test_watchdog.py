@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from django_rtq import signals
-from django_rtq.core.worker.shared_entries import ACKED, Revoked
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import ACKED, Revoked, SharedState
 from django_rtq.core.worker.supervisor.watchdog import ALIVE_CHECK_SECONDS, CHECK_SECONDS, Watchdog
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.jobs import QUEUE, claimed_job, claimed_jobs, new_job

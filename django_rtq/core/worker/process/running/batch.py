@@ -19,8 +19,7 @@ from collections.abc import Callable, Sequence
 
 from django_rtq.core.threads import BinarySemaphore, ReconnectDelay
 from django_rtq.core.worker.process.session import WorkerSession
-from django_rtq.core.worker.shared_entries import MAX_BATCH
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import MAX_BATCH, SharedState
 from django_rtq.exceptions import BrokerError
 
 MAX_ACK_DELAY_SECONDS = 0.005  # the longest that a finished job of a batch waits to be acknowledged while others run

@@ -32,8 +32,7 @@ from django_rtq.core.worker.process.running.executor import Executor
 from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
 from django_rtq.core.worker.process.running.isolation import Isolation
 from django_rtq.core.worker.process.session import WorkerSession
-from django_rtq.core.worker.shared_entries import Revoked
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import Revoked, SharedState
 from django_rtq.exceptions import BrokerError
 
 logger = logging.getLogger("django_rtq")

@@ -3,7 +3,7 @@
 import json
 
 from django_rtq.core.worker.process.run import Run
-from django_rtq.core.worker.shared_entries import ACKED
+from django_rtq.core.worker.shared_memory import ACKED
 
 
 class FakeSession:

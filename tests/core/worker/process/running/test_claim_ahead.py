@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.core.worker.process.running import threaded_runner
 from django_rtq.core.worker.process.running.batch import MAX_ACK_DELAY_SECONDS, MEAN_RUNS, ClaimAhead
-from django_rtq.core.worker.shared_entries import Revoked
+from django_rtq.core.worker.shared_memory import Revoked
 from tests.core.worker.process.running.fake_session import run_of
 from tests.support.waiting import PATIENCE, wait_until
 

@@ -11,7 +11,7 @@ from django_rtq.core.worker import os_signals
 from django_rtq.core.worker.outcome import Acked, Buried, Retried
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running import threaded_runner
-from django_rtq.core.worker.shared_entries import Revoked
+from django_rtq.core.worker.shared_memory import Revoked
 from tests.core.worker.process.running.fake_session import run_of
 from tests.support.waiting import PATIENCE, wait_until
 
