@@ -20,7 +20,7 @@ PORT ?= 8000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-web screenshots diagram docs test test-all test-core test-databases coverage lint format format-check types check matrix matrix-servers dist release bench baseline bench-rivals clean redis
+.PHONY: help demo demo-web screenshots diagram docs test test-all test-mutants test-core test-databases coverage lint format format-check types check matrix matrix-servers dist release bench baseline bench-rivals clean redis
 
 help:  ## List the targets
 	@echo "make TARGET     (options: PYTHON=python3.12 VENV=.venv)"
@@ -52,6 +52,9 @@ test: $(VENV)/.dev redis  ## Run the tests that answer quickly; those that ARGS 
 
 test-all: $(VENV)/.dev redis  ## Run all tests: also the browser's, and long runs of real workers (ARGS=-n0: in one process)
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+test-mutants: $(VENV)/.dev redis  ## Try all mutants of the Lua scripts, as each night (ARGS="-k claim": of some files)
+	RTQ_TEST_NIGHTLY=1 $(BIN)/python -m pytest -n auto --dist worksteal tests/protocol/test_mutants.py $(ARGS)
 
 test-core: $(VENV)/.dev redis  ## Run the tests of the core in a copy without the apps
 	VENV=$(VENV) .ci/test-core $(ARGS)
