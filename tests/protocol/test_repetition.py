@@ -7,8 +7,7 @@ import pytest
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable, WrongState
 from tests.core.broker.test_heartbeat import beat
-from tests.protocol.model.all_calls import ALL_CALLS
-from tests.protocol.model.script_calls import SCRIPT_CALLS, prepared
+from tests.protocol.model.script_calls import ALL_CALLS, SCRIPT_CALLS, prepared
 from tests.support.jobs import QUEUE, WORKER, claim_all, settle
 from tests.support.snapshots import live_jobs, snapshot
 

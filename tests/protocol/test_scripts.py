@@ -15,9 +15,8 @@ from django_rtq.core.broker.redis.commands import name_of
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.exceptions import BrokerRefused
 from tests.markdown import section
-from tests.protocol.model.all_calls import ALL_CALLS
 from tests.protocol.model.players import module_of
-from tests.protocol.model.script_calls import READ_ONLY, SCRIPT_CALLS, prepared
+from tests.protocol.model.script_calls import ALL_CALLS, READ_ONLY, SCRIPT_CALLS, prepared
 
 
 def files(pattern):

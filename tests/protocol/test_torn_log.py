@@ -14,8 +14,7 @@ import pytest
 
 from django_rtq.exceptions import WrongState
 from django_rtq.workflows.store import workflow_of
-from tests.protocol.model.all_calls import ALL_CALLS
-from tests.protocol.model.script_calls import LIMITS, READ_ONLY, prepared
+from tests.protocol.model.script_calls import ALL_CALLS, LIMITS, READ_ONLY, prepared
 from tests.support.jobs import QUEUE, WORKER, asked_job, claim_all, let_lapse, settle, settlement
 from tests.support.nightly import IS_NIGHTLY
 from tests.support.single_steps import count_lost, let_heartbeats_tend, promote

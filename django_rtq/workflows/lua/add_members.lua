@@ -1,6 +1,6 @@
 -- add_members: add steps to the workflow of a running job, some of their calls at a time. With the last ones they begin, and what
 -- waits after the step of the job waits for them, too. There are two queues: the default one, and that of the job.
--- uses: prelude workflow_steps members
+-- uses: prelude workflow_steps
 -- ARGV[1] id          of the workflow
 -- ARGV[2] member      id of the job
 -- ARGV[3] worker      that runs it
@@ -86,22 +86,18 @@ end
 
 -- All calls are there: the steps belong to the workflow now, and those that wait for no other start.
 local function begin(base, added)
-  local waiting, starting = read_own_step(), {}
+  local waiting, starting = read_own_step(), open_steps(flow, base, base + added - 1)
   for step = base, base + added - 1 do
-    local first, size, after = unpack(redis.call("HMGET", flow.hash, "first:" .. step, "size:" .. step, "after:" .. step))
-    if size ~= "0" then redis.call("ZADD", q.workflow_steps .. id, first, step) end
-    redis.call("SADD", flow.open, step)
-    for other in string.gmatch(after, "%d+") do redis.call("SADD", q.step_waits .. id .. ":" .. step, other) end
     insert_before(step, waiting)
     redis.call("HSET", flow.hash, "state:" .. step, "waiting")
-    if after == "" then starting[#starting + 1] = step end
   end
   for _, step in ipairs(starting) do finish_step(flow, step, "start", now) end
   redis.call("ZADD", q.workflows, now, id)
 end
 
 if not flow or FINAL[flow.state] then return { "over" } end
-if not is_run_of(target, worker, member, claimed) then return { "stale" } end
+local run = redis.call("HGET", target.running_of .. worker, member)
+if string.match(run or "", "^%d+ (%d+)") ~= claimed then return { "stale" } end
 local begun, many, had = string.match(redis.call("HGET", flow.hash, note) or "", "^%d+ (%d+) (%d+) (%S+)$")
 if had == "whole" then return { "added" } end
 if had ~= shape then

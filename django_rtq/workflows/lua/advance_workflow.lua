@@ -13,7 +13,7 @@ local q, target, id, ids, noted = named(), named(2), ARGV[1], { select(2, unpack
 local ends = open_ends(q, id, now_ms(q.clock))
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-for i, note in ipairs(read_notes(target, ids)) do
+for i, note in ipairs(#ids > 0 and redis.call("HMGET", target.ended_members, unpack(ids)) or {}) do
   if note then
     noted[#noted + 1] = ids[i]
     local how, outcome = note, ""

@@ -19,10 +19,22 @@ local now, record = now_ms(q.clock), redis.call("HGET", q.jobs, id)
 
 if not record then return has_ended(q, id) and "finished" or "missing" end
 local wait = read_wait(redis.call("HGET", q.step_jobs, id))
-local refusal, number = place_event(q, id, wait, event, token, now, { unread = unread, most = most, bytes = bytes - #value })
-if refusal then return refusal end
+local key, place = q.steps .. id, "token " .. event .. "\n" .. token
+local known, last, sent, size = unpack(redis.call("HMGET", key, place, "last " .. event, "sent", "bytes"))
+local number = known or string.format("%d", (last or 0) + 1)
+local field = "event " .. number .. " " .. event
+if not known then
+  if wait and "event " .. wait.event == field and wait.due <= now then return "late" end
+  if tonumber(sent or 0) >= most or (sent or 0) - (wait and wait.reads or 0) >= unread then return "full" end
+  if (size or 0) + #value > bytes then return "large" end
+end
 redis.call("DEL", q.scratch) -- lets a full server be drained
-store_event(q, id, event, number, token, string.format("%.0f ", now) .. value)
+if redis.call("HEXISTS", key, field) == 0 then
+  local text = string.format("%.0f ", now) .. value
+  redis.call("HSETNX", q.step_jobs, id, "") -- first: by that its events are found when it ends
+  redis.call("HSET", key, field, text, "last " .. event, number, place, number, "sent", string.format("%d", (sent or 0) + 1),
+    "bytes", string.format("%d", (size or 0) + #text))
+end
 
 local due = tonumber(redis.call("ZSCORE", q.scheduled, id))
 local waits = wait and wait.event ~= "" -- for one of any name: its code says for which, and may be newer than what is noted

@@ -39,7 +39,7 @@ local function find_lack()
     queues[number] = queue
     if client == "\n" then queue.rooms.clients[client] = { waiting = 0, most = math.huge, is_exact = true } end
     local has_limits = redis.call("EXISTS", queue.q.waiting_limits) == 1
-    local full = has_limits and take_places(queue.q, queue.rooms, client, tonumber(members))
+    local full = has_limits and take_place(queue.q, queue.rooms, client, tonumber(members))
     if full then return { full, number, client } end
   end
 end
@@ -50,29 +50,10 @@ local function forget()
   redis.call("ZREM", q.unstarted, id)
 end
 
--- It is whole: prepare its steps, and start those that wait for no other. Few commands for many steps.
+-- It is whole: open its steps, and start those that wait for no other.
 local function begin()
-  local flow, steps, fields = open_workflow(q, id), redis.call("HGET", hash, "steps") - 1, { "on_death" }
-  for step = 0, steps do
-    local n = #fields
-    fields[n + 1], fields[n + 2], fields[n + 3] = "first:" .. step, "size:" .. step, "after:" .. step
-  end
-  local texts = redis.call("HMGET", hash, unpack(fields)) -- of 1,000 steps at most
-  local on_death, numbers, open, ready = texts[1], {}, {}, {}
-  for step = 0, steps do
-    local first, size, after = unpack(texts, 3 * step + 2, 3 * step + 4)
-    local others, n = {}, #numbers
-    if size ~= "0" then numbers[n + 1], numbers[n + 2] = first, step end -- no member is one of an empty step
-    if tostring(step) ~= on_death then
-      open[#open + 1] = step
-      if after == "" then ready[#ready + 1] = step end
-    end
-    for other in string.gmatch(after, "%d+") do others[#others + 1] = other end
-    if #others > 0 then redis.call("SADD", q.step_waits .. id .. ":" .. step, unpack(others)) end
-  end
-  if #numbers > 0 then redis.call("ZADD", q.workflow_steps .. id, unpack(numbers)) end
-  if #open > 0 then redis.call("SADD", flow.open, unpack(open)) end
-  for _, step in ipairs(ready) do finish_step(flow, step, "start", now) end
+  local flow = open_workflow(q, id)
+  for _, step in ipairs(open_steps(flow, 0, redis.call("HGET", hash, "steps") - 1)) do finish_step(flow, step, "start", now) end
   if key ~= "" then redis.call("HSET", q.workflow_keys, key, id) end
   redis.call("ZADD", q.workflows, now, id)
   if redis.call("EXISTS", flow.starting) == 0 then redis.call("ZREM", q.unstarted, id) end

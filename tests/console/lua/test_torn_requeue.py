@@ -8,8 +8,7 @@ import pytest
 
 from django_rtq.core.handle import JobHandle
 from tests.protocol.model import requeue_calls
-from tests.protocol.model.all_calls import ALL_CALLS
-from tests.protocol.model.script_calls import prepared
+from tests.protocol.model.script_calls import ALL_CALLS, prepared
 from tests.protocol.test_torn_log import copy_of, cuts, restore, writes_of
 from tests.support.jobs import QUEUE
 from tests.support.snapshots import snapshot

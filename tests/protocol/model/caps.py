@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from tests.protocol.model.state import values_of
-
-if TYPE_CHECKING:
-    from tests.protocol.model.queue import Queue
+from tests.protocol.model.state import Part, values_of
 
 FEW = 10  # clients that a claim looks at before it signals work
 
 
-class Caps:
+class Caps(Part):
     """Who may start how many jobs."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
 
     def change_limits(self, entries: Mapping[str, str]) -> int:
         """While there are limits, what runs has its client behind its entry."""

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from tests.protocol.model.state import Entry, due_at, in_order
-
-if TYPE_CHECKING:
-    from tests.protocol.model.queue import Queue
+from tests.protocol.model.state import Entry, Part, due_at, in_order
 
 DROPPED_AT_ONCE = 1000  # outcomes that are too many
 PERIOD_MS = 120_000  # an id is known at least so long after the end of its job
 READ_AT_ONCE = 100  # outcomes that trim reads
+LINE = '[1,2,"INFO","shop","said"]'  # that a job logs
 LIVE_MS, KEPT_LOGS, KEPT_LINES = 7_776_000_000, 2, 200
 
 
-class Outcomes:
+class Outcomes(Part):
     """Nothing of this grows for ever."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
 
     def remember(self, outcomes: Sequence[Entry]) -> None:
         for job_id, keep_ms, outcome in outcomes:

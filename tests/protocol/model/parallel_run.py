@@ -18,6 +18,7 @@ from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from django_rtq.exceptions import JobNotFound, WrongState
 from tests.protocol.model.accidents import Accidents
 from tests.protocol.model.keyspace import differences, problems, read_keyspace, startable
+from tests.protocol.model.outcomes import KEPT_LOGS, LIVE_MS
 from tests.protocol.model.queries import VERBS, overview_of, seconds, settlement, state_in
 from tests.protocol.model.queue import Queue, claim
 from tests.protocol.model.remembering import EVENT_LIMITS
@@ -170,14 +171,17 @@ class ParallelRun:
 
     def report_progress(self, queue: str, worker: str, job_id: str, line: str) -> None:
         expected = self.models[queue].report_progress(worker, job_id, line)
-        command = SCRIPTS["report_progress"].call(self.broker.keys.of(queue), (job_id, line), worker=worker)
-        self.same(self.broker.redis.execute_one(command).decode(), expected)
+        self.same(self._script(queue, "report_progress", job_id, line, worker=worker).decode(), expected)
 
     def record_step(self, queue: str, worker: str, job_id: str, step: str, text: str) -> None:
         claimed = (self.models[queue].running[worker].get(job_id, "") + " 0 0").split(" ")[1]
         expected = self.models[queue].remembering.record_step(worker, job_id, claimed, step, text)
-        command = SCRIPTS["record_step"].call(self.broker.keys.of(queue), (job_id, claimed, step, text), worker=worker)
-        self.same(self.broker.redis.execute_one(command).decode(), expected)
+        self.same(self._script(queue, "record_step", job_id, claimed, step, text, worker=worker).decode(), expected)
+
+    def append_log(self, queue: str, worker: str, job_id: str, part: str, *lines: str, over_ms: int | str = "") -> None:
+        self.models[queue].outcomes.append_log(worker, job_id, part, over_ms, lines)
+        arguments = LIVE_MS, KEPT_LOGS, job_id, part, over_ms, len(lines), *lines
+        self.same(self._script(queue, "append_log", *arguments, worker=worker), [])
 
     def send(self, queue: str, job_id: str, event: str, token: str, value: str) -> None:
         expected = self.models[queue].remembering.send(job_id, event, token, value)
@@ -187,8 +191,7 @@ class ParallelRun:
     def note_times(self, queue: str, worker: str, noted: Mapping[str, str]) -> None:
         self.models[queue].spent.note_times(worker, noted.items())
         words = [word for pair in noted.items() for word in pair]
-        command = SCRIPTS["note_times"].call(self.broker.keys.of(queue), words, worker=worker)
-        self.same(self.broker.redis.execute_one(command), [])
+        self.same(self._script(queue, "note_times", *words, worker=worker), [])
 
     # -- by supervisors and schedulers
 
@@ -388,5 +391,5 @@ class ParallelRun:
                 self.redis.hset(key, "high", self.clock.now)
                 self.redis.hdel(key, "anchor")
 
-    def _script(self, queue: str, name: str, *arguments: int | str) -> Any:
-        return self.broker.redis.execute_one(SCRIPTS[name].call(self.broker.keys.of(queue), arguments))
+    def _script(self, queue: str, name: str, *arguments: int | str, worker: str = "") -> Any:
+        return self.broker.redis.execute_one(SCRIPTS[name].call(self.broker.keys.of(queue), arguments, worker=worker))

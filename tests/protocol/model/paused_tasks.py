@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from tests.protocol.model.state import Lane, in_order
-
-if TYPE_CHECKING:
-    from tests.protocol.model.queue import Queue
+from tests.protocol.model.state import Lane, Part, in_order
 
 PAUSE = 10**13  # scores that belong to one pause
 HELD = 100 * PAUSE
 
 
-class PausedTasks:
+class PausedTasks(Part):
     """The pauses, and the jobs that these hold."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
 
     def pause_task(self, task: str, by: str) -> str:
         if " " in self.queue.task_pauses.get(task, ""):

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django_rtq.core.broker.messages import NewJob
-from tests.protocol.model.state import Lane, Record, lane_name, made_at
-
-if TYPE_CHECKING:
-    from tests.protocol.model.queue import Queue
+from tests.protocol.model.state import Lane, Part, Record, lane_name, made_at
 
 SKEW_MS = 1000  # a job whose id tells another time than the server's notes since when it waits
 
 
-class Places:
+class Places(Part):
     """A job is in one place, and its lane in a ring."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
 
     def take_in(self, job: NewJob) -> None:
         record = self.queue.jobs[job.id] = self.record(job)

@@ -27,7 +27,7 @@ QUOTED_MUTANTS = (
     Mutant("released_in_reverse", "settle", 'verb == "release" and #ids + 1 - n or n', "n"),
     Mutant("requeued_ahead", "requeue", "(%-?%d+)%+?(", "(%-?%d+%+?)("),
     Mutant("promoted_too_early", "promote", '"-inf", now, "WITHSCORES"', '"-inf", now + 1, "WITHSCORES"'),
-    Mutant("looked_at_too_far", "lib/promote", '"-inf", now, "LIMIT", 0, most', '"-inf", "+inf", "LIMIT", 0, most'),
+    Mutant("looked_at_too_far", "promote", '"-inf", now, "LIMIT", 0, most', '"-inf", "+inf", "LIMIT", 0, most'),
     # G8: enqueued twice is enqueued once
     # G9: of those alike one lives
     # G10: nothing grows for ever
@@ -58,23 +58,26 @@ QUOTED_MUTANTS = (
     Mutant("jobs_of_the_queue_not_counted", "lib/running_counts", "or total)", "or 0)"),
     Mutant(
         "the_settings_win",
-        "lib/limit_sources",
+        "set_limits",
         '"run:" .. field, "settings:" .. field)',
         '"settings:" .. field, "run:" .. field)',
     ),
     Mutant(
         "other_values_are_lost",
-        "lib/limit_sources",
+        "set_limits",
         'text, paused = table.concat(texts, " ")',
         'text, paused = texts[1] or ""',
     ),
-    Mutant("settings_are_lost", "lib/limit_sources", "for i = 1, 2 do texts", "for i = 1, 1 do texts"),
+    Mutant("settings_are_lost", "set_limits", "for i = 1, 2 do texts", "for i = 1, 1 do texts"),
     Mutant(
-        "a_pause_may_limit_waiting", "lib/limit_sources", "if paused then return set_pause", "if paused then set_pause"
+        "a_pause_may_limit_waiting",
+        "set_limits",
+        'redis.call("ZREM", q.paused_clients, paused) end\n    return',
+        'redis.call("ZREM", q.paused_clients, paused) end',
     ),
     Mutant(
         "weights_are_noted_twice",
-        "lib/limit_sources",
+        "set_limits",
         "local before, after = count_weight(",
         "local before, after = 0 * count_weight(",
     ),

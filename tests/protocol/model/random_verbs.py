@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, get_state_machine_test, i
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import NewJob
 from tests.protocol.model.drain import drain
-from tests.protocol.model.log_calls import LINE, append_log
+from tests.protocol.model.outcomes import LINE
 from tests.protocol.model.parallel_run import QUEUES, ParallelRun
 from tests.protocol.model.queries import lanes_of
 from tests.protocol.model.state import LEASE_MS
@@ -228,7 +228,7 @@ class QueueMachine(RuleBasedStateMachine):
         name = self._holder(worker) if self.holders else self._worker(worker)
         for job_id in [*self._pick(self._held(queue, name), places), *self._pick(self.known[queue], places[:1])]:
             self.parallel.report_progress(queue, name, job_id, PROGRESS)
-            append_log(self.parallel, queue, name, job_id, f"a-{places[0] + 1}", LINE, over_ms=3_600_000)
+            self.parallel.append_log(queue, name, job_id, f"a-{places[0] + 1}", LINE, over_ms=3_600_000)
             self.parallel.record_step(queue, name, job_id, f"step {places[0] % 2}", PROGRESS)
 
     @precondition(lambda self: any(model.dead for model in self.parallel.models.values()))

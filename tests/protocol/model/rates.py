@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from math import ceil, floor
-from typing import TYPE_CHECKING
 
-from tests.protocol.model.state import due_at
-
-if TYPE_CHECKING:
-    from tests.protocol.model.queue import Queue
+from tests.protocol.model.state import Part, due_at
 
 
-class Rates:
+class Rates(Part):
     """When the next job may start."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
 
     def rate_of(self, member: str) -> tuple[float, int] | None:
         """Ms between two starts, and how many may start at once."""

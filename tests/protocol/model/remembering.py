@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.protocol.model.paused_tasks import HELD
+from tests.protocol.model.state import Part
 
 if TYPE_CHECKING:
     from tests.protocol.model.queue import Queue
@@ -31,11 +32,8 @@ class Wait:
         return cls(int(due), int(sleeps), int(reads), *(event or [""]))
 
 
-class Remembering:
+class Remembering(Part):
     """It goes with the job, until that is over."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
 
     def wait_of(self, job_id: str) -> Wait | None:
         return Wait.read(self.queue.step_jobs.get(job_id))

@@ -1,4 +1,4 @@
-"""Calls that queue dead letters in another queue, or with other arguments, for all_calls.py."""
+"""Calls that queue dead letters in another queue, or with other arguments, for script_calls.py."""
 
 from __future__ import annotations
 

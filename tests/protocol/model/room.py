@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tests.protocol.model.state import values_of
-
-if TYPE_CHECKING:
-    from tests.protocol.model.queue import Queue
+from tests.protocol.model.state import Part, values_of
 
 
-class Room:
+class Room(Part):
     """Whether a new job fits."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
 
     def refusal(self, client: str) -> str:
         """Why one more job of a client does not fit; "": it fits."""

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.protocol.model.state import Entry
-
-if TYPE_CHECKING:
-    from tests.protocol.model.queue import Queue
+from tests.protocol.model.state import Entry, Part
 
 KEPT_ERRORS = 5
 
 
-class Runs:
+class Runs(Part):
     """Who runs what."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
 
     def held(self, worker: str, entries: Sequence[Any]) -> tuple[list[Any], list[str]]:
         held = self.queue.running[worker]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.protocol.model.log_calls import LINE, append_log
-from tests.protocol.model.outcomes import KEPT_LINES
+from tests.protocol.model.outcomes import KEPT_LINES, LINE
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, run, send
 from tests.protocol.model.state import DEAD_MS
@@ -12,36 +11,36 @@ from tests.protocol.model.state import DEAD_MS
 def jobs_log_lines(parallel: ParallelRun) -> None:
     (job_id,) = send(parallel, "a")
     parallel.claim("w0", ("mail",))
-    append_log(parallel, "mail", "w1", job_id, "b-1", LINE)  # not its own
+    parallel.append_log("mail", "w1", job_id, "b-1", LINE)  # not its own
     for number in (1, 1, 2, 10, 2, 10):
-        append_log(parallel, "mail", "w0", job_id, f"a-{number}", LINE, "[]")
-    append_log(parallel, "mail", "w0", job_id, "c-3", LINE)
-    append_log(parallel, "mail", "w0", job_id, "c-4")
+        parallel.append_log("mail", "w0", job_id, f"a-{number}", LINE, "[]")
+    parallel.append_log("mail", "w0", job_id, "c-3", LINE)
+    parallel.append_log("mail", "w0", job_id, "c-4")
     for number in (5, 6):
-        append_log(parallel, "mail", "w0", job_id, f"c-{number}", *map(str, range(KEPT_LINES // 2 + 9)))
-    append_log(parallel, "mail", "w0", job_id, "c-7", "last", over_ms=KEEP_MS)
+        parallel.append_log("mail", "w0", job_id, f"c-{number}", *map(str, range(KEPT_LINES // 2 + 9)))
+    parallel.append_log("mail", "w0", job_id, "c-7", "last", over_ms=KEEP_MS)
     run(parallel, "ack", [job_id], KEEP_MS, DONE)
-    append_log(parallel, "mail", "w0", job_id, "c-8", "too late")
+    parallel.append_log("mail", "w0", job_id, "c-8", "too late")
 
 
 def lines_of_many_jobs_are_kept(parallel: ParallelRun) -> None:
     ids = send(parallel, *"abcde")
     parallel.claim("w0", ("mail",), 9)
     for place, job_id in enumerate(ids):
-        append_log(parallel, "mail", "w0", job_id, "a-1", LINE, over_ms=KEEP_MS + place)
-        append_log(parallel, "mail", "w0", job_id, "a-1", LINE, over_ms=KEEP_MS + place)
+        parallel.append_log("mail", "w0", job_id, "a-1", LINE, over_ms=KEEP_MS + place)
+        parallel.append_log("mail", "w0", job_id, "a-1", LINE, over_ms=KEEP_MS + place)
     parallel.advance(KEEP_MS + len(ids))
     (silent,) = send(parallel, "silent")
     parallel.claim("w0", ("mail",), 9)
-    append_log(parallel, "mail", "w0", silent, "a-2", over_ms=KEEP_MS)
-    append_log(parallel, "mail", "w0", ids[0], "a-2", LINE, over_ms=KEEP_MS)
+    parallel.append_log("mail", "w0", silent, "a-2", over_ms=KEEP_MS)
+    parallel.append_log("mail", "w0", ids[0], "a-2", LINE, over_ms=KEEP_MS)
 
 
 def lines_go_with_their_jobs(parallel: ParallelRun) -> None:
     ids = send(parallel, *"abcdef", client="acme")
     parallel.claim("w0", ("mail",), 9)
     for job_id in ids:
-        append_log(parallel, "mail", "w0", job_id, "a-1", LINE)
+        parallel.append_log("mail", "w0", job_id, "a-1", LINE)
     run(parallel, "bury", ids[:3], 1, ERROR)
     parallel.discard("mail", ids[:1])
     parallel.discard("mail", ids[3:4])

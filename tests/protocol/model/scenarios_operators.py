@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django_rtq.core.broker.messages import NewJob
-from tests.protocol.model.log_calls import LINE, append_log
+from tests.protocol.model.outcomes import LINE
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, PROGRESS, new_job, run, send, unique_job
 from tests.protocol.model.state import LEASE_MS
@@ -171,7 +171,7 @@ def people_requeue_elsewhere(parallel: ParallelRun) -> None:
     dies, again, *_ = ids = send(parallel, *"abcd", client="acme", max_crashes=3, expires="+90000")
     parallel.claim("w0", ("mail",), 2)
     parallel.report_progress("mail", "w0", again, PROGRESS)
-    append_log(parallel, "mail", "w0", again, "a-1", LINE)
+    parallel.append_log("mail", "w0", again, "a-1", LINE)
     run(parallel, "retry", [again], 0, 1, ERROR)
     parallel.promote("mail")
     parallel.reclaim_child("mail", "w0", [dies])

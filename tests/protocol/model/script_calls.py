@@ -15,16 +15,12 @@ from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import WrongState
 from django_rtq.limits.store import LimitStore
-from tests.protocol.model import (
-    batch_calls,
-    log_calls,
-    step_calls,
-    time_calls,
-    workflow_calls,
-)
+from tests.protocol.model import batch_calls, requeue_calls, step_calls, task_calls, workflow_calls
+from tests.protocol.model.outcomes import LINE
 from tests.support import console_steps as of_console
 from tests.support import single_steps as steps
 from tests.support.jobs import (
+    KEEP_MS,
     QUEUE,
     WORKER,
     claimed_jobs,
@@ -255,6 +251,30 @@ def _settle_each(broker, jobs):
     broker.settle(WORKER, QUEUE, reduce(Settlement.joined, told))
 
 
+def _append_log(broker, jobs):
+    """A worker sends a line of its first job, which is over."""
+    broker.settle(WORKER, QUEUE, Settlement(logs=[(jobs[0].id, "token-1", KEEP_MS, 1, LINE)]))
+
+
+def _report_progress(broker, jobs):
+    broker.report_progress(WORKER, [(QUEUE, jobs[0].id, '{"done":1,"total":2,"text":""}')])
+
+
+def _claimed_by_time(broker):
+    broker.limits.change(QUEUE, {"run:queue": "fair_by=seconds"})
+    return claimed_jobs(broker, new_job("a", client="x"), new_job("b", client="x"), new_job("c", client="y"))
+
+
+def _note_times(broker, jobs):
+    noted = [word for job in jobs for word in (job.id, "1.5")]
+    return broker.redis.execute_one(SCRIPTS["note_times"].call(broker.keys.of(QUEUE), noted, worker=WORKER))
+
+
+def _add_metrics(broker, jobs):
+    """Of two runs."""
+    broker.settle(WORKER, QUEUE, Settlement(metrics=[(13, 7, 2, "done task", 3, "r-3 task", 3, "x", 3, 4_000_000)]))
+
+
 def _settling(verb):
     return ScriptCall(_claimed, lambda broker, jobs: settle(broker, verb, *jobs), is_resent=False)
 
@@ -301,24 +321,23 @@ SCRIPT_CALLS = {
         _queued,
         lambda broker, jobs: Readers(broker).overview.series.history([QUEUE], 60, 1, time.time_ns() // 1_000_000),
     ),
+    "dead_groups": ScriptCall(_dead, lambda broker, jobs: Readers(broker).dead_letters.all_groups()),
     **dict.fromkeys(
-        ("dead_groups", "failure_heads"),
-        ScriptCall(_dead, lambda broker, jobs: Readers(broker).dead_letters.all_groups()),
+        ("busiest_client", "failure_heads", "task_failures"),
+        ScriptCall(_queued, lambda broker, jobs: Readers(broker).overview.read()),
     ),
-    "count_lanes": ScriptCall(_queued, lambda broker, jobs: Readers(broker).clients.count()),
-    "busiest_client": ScriptCall(_queued, lambda broker, jobs: Readers(broker).overview.read()),
     **dict.fromkeys(("queue_overview", "task_hours"), ScriptCall(_queued, of_console.read_tasks)),
     "pause": ScriptCall(_queued, lambda broker, jobs: _noun(broker).pause()),
-    "note_times": ScriptCall(time_calls.claimed_by_time, time_calls.note_times, is_resent=False),
+    "note_times": ScriptCall(_claimed_by_time, _note_times, is_resent=False),
     "note_unknown_task": ScriptCall(
         _claimed,
         lambda broker, jobs: broker.note_unknown_task(QUEUE, jobs[0].id.encode(), "shop.tasks.charge", WORKER),
         grows=True,
     ),
-    "report_progress": ScriptCall(_claimed, log_calls.report_progress),
+    "report_progress": ScriptCall(_claimed, _report_progress),
     "record_step": ScriptCall(_claimed, step_calls.record),
     "send_event": ScriptCall(step_calls.waiting, step_calls.send),
-    "append_log": ScriptCall(_claimed, log_calls.append, is_resent=False),
+    "append_log": ScriptCall(_claimed, _append_log, is_resent=False),
     "list_running": ScriptCall(_claimed, lambda broker, jobs: Readers(broker).workers()),
     "promote": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE)),
     "purge": ScriptCall(
@@ -336,14 +355,13 @@ SCRIPT_CALLS = {
     "sign_off": ScriptCall(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Readers(broker).find_with_position(jobs[0].id)),
-    "add_metrics": ScriptCall(_nobody_is_known, time_calls.tally, is_resent=False, grows=True),
+    "add_metrics": ScriptCall(_nobody_is_known, _add_metrics, is_resent=False, grows=True),
     "track_incidents": ScriptCall(
         of_console.see_incidents, lambda broker, jobs: of_console.track_incidents(broker, 3, "b", "c")
     ),
     "note_version": ScriptCall(of_console.run_old_version, lambda broker, jobs: of_console.report_version(broker, "2")),
     "update_totals": ScriptCall(of_console.count_in_the_past, lambda broker, jobs: of_console.update_totals(broker)),
     "roll_up": ScriptCall(of_console.count_hours_ago, lambda broker, jobs: of_console.roll_up(broker)),
-    "task_failures": ScriptCall(_queued, lambda broker, jobs: Readers(broker).overview.read()),
     **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
@@ -392,7 +410,25 @@ UNIQUE_CALLS = {
     "requeue, unique": SCRIPT_CALLS["requeue"]._replace(seed=_held_and_dead),
 }
 
-ALL_CALLS = {**SCRIPT_CALLS, **FINISH_CALLS, **DELAYED_CALLS, **UNIQUE_CALLS}
+# What pauses of tasks hold: the same scripts, and more to write.
+TASK_CALLS = {
+    "pause, a task": SCRIPT_CALLS["pause"]._replace(act=task_calls.pause),
+    "resume, a task": SCRIPT_CALLS["resume"]._replace(seed=task_calls.held, act=task_calls.resume),
+    "claim, of a paused task": SCRIPT_CALLS["claim"]._replace(seed=task_calls.paused, act=task_calls.claim),
+    "promote, of a resumed task": SCRIPT_CALLS["promote"]._replace(seed=task_calls.resumed, act=task_calls.promote_all),
+    "cancel, held": SCRIPT_CALLS["cancel"]._replace(seed=task_calls.held),
+    "purge, held": SCRIPT_CALLS["purge"]._replace(seed=task_calls.held, grows=True),
+}
+# Dead letters that go to another queue, get other arguments, or would expire.
+REQUEUE_CALLS = {
+    "requeue, elsewhere": SCRIPT_CALLS["requeue"]._replace(act=requeue_calls.requeue),
+    "requeue, unique elsewhere": ScriptCall(requeue_calls.unique, requeue_calls.requeue),
+    "requeue, back again": ScriptCall(requeue_calls.back_again, requeue_calls.requeue),
+    "requeue, changed": SCRIPT_CALLS["requeue"]._replace(act=requeue_calls.change),
+    "requeue, expired": SCRIPT_CALLS["requeue"]._replace(seed=requeue_calls.expired),
+}
+
+ALL_CALLS = {**SCRIPT_CALLS, **FINISH_CALLS, **DELAYED_CALLS, **UNIQUE_CALLS, **TASK_CALLS, **REQUEUE_CALLS}
 
 
 def prepared(redis, broker, call):

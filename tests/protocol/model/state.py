@@ -10,9 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.protocol.model.used import Used, rounded
+
+if TYPE_CHECKING:
+    from tests.protocol.model.queue import Queue
 
 LEASE_MS, RESULT_MS, DEAD_MS = 15_000, 300_000, 120_000  # what the models keep, and for how long
 
@@ -278,6 +281,13 @@ class State:
     def scheduled_of(self, client: str) -> dict[str, int]:
         """The jobs of a client that wait for their time."""
         return {job_id: due for job_id, due in self.scheduled.items() if self.jobs[job_id].client == client}
+
+
+class Part:
+    """What a queue does in one matter."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
 
 
 def texts(values: Mapping[str, object]) -> dict[str, str]:

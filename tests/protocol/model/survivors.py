@@ -18,7 +18,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "A number of a turn is left out, which nobody compares.": ("lib/lanes index_lane: [not turn -> true]",),
     "The text of a queue has no weight.": (
-        'lib/limit_sources set_limit: [field == "clients" or string.find(field, "client:", 1, true) == 1 -> true]',
+        'set_limits set_source: [field == "clients" or string.find(field, "client:", 1, true) == 1 -> true]',
     ),
     "tests/core/broker/test_clients_aside.py finds it, which is not named after a script.": (
         "lib/turns first_clients: [n = q.aside and n + q.aside.n or n -> nothing]",
@@ -38,8 +38,6 @@ REASONS: dict[str, tuple[str, ...]] = {
         "claim_lane read_ids: [q.has_cancelled_in_lane or q.pauses -> true]",
         'lib/steps forget_steps: [redis.call("EXISTS", q.step_jobs) == 0 -> false]',
         "lib/steps forget_steps: [entry -> true]",
-        "lib/promote due_by_turns: [moments[known[i]] = known[i + 1] -> nothing]",
-        "lib/promote due_by_turns: [not moments[id] -> true]",
         "lib/rates use_rates: [not next(rates) -> false]",
         "lib/settle finish_held: [q.has_limits ~= false -> true]",
         "lib/settle leave: [q.runner ~= false -> true]",
@@ -64,11 +62,11 @@ REASONS: dict[str, tuple[str, ...]] = {
     "A wait ends in this very millisecond, or has ended some before.": (
         "lib/steps suspend: math.max([0, -> nothing]due - now)",
         "lib/steps begin_wait: former.due[ <= -> < ]now",
-        "lib/steps place_event: wait.due[ <= -> < ]now",
+        "send_event : wait.due[ <= -> < ]now",
     ),
     "No job has waited since 1970.": ("run_now : tonumber(due)[ >= -> > ]tonumber(lowest_held())",),
     "Clients are marked as newcomers before any has a weight, and their order stays.": (
-        "lib/limit_sources set_limit: [after == 1 -> true]",
+        "set_limits set_source: [after == 1 -> true]",
     ),
     "The time is read again, and is the same but by chance.": ("reclaim : [q.now = now -> nothing]",),
     "Only a torn log leaves it like that: see test_torn_log.py.": (

@@ -1,4 +1,4 @@
-"""States and calls of paused tasks, for script_calls.py and all_calls.py."""
+"""States and calls of paused tasks, for script_calls.py."""
 
 from __future__ import annotations
 

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from tests.protocol.model.state import values_of
+from tests.protocol.model.state import Part, values_of
 from tests.protocol.model.used import FIRST_MS, Used
-
-if TYPE_CHECKING:
-    from tests.protocol.model.queue import Queue
 
 DEBT_MS = 3_600_000
 _ENTRY = re.compile(r"\d+ (\d+):?(\S*) (.*)", re.DOTALL)
 
 
-class Times:
+class Times(Part):
     """What clients used of the time of workers."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
 
     @property
     def has_times(self) -> bool:

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from tests.protocol.model.state import Lane, values_of
-
-if TYPE_CHECKING:
-    from tests.protocol.model.queue import Queue
+from tests.protocol.model.state import Lane, Part, values_of
 
 
-class Turns:
+class Turns(Part):
     """With weights, or where clients share time, `turns` has their turns. Newcomers have none until the next claim."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
 
     @property
     def are_virtual(self) -> bool:

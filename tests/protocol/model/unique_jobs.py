@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from django_rtq.core.broker.messages import NewJob
-from tests.protocol.model.state import Note
-
-if TYPE_CHECKING:
-    from tests.protocol.model.queue import Queue
+from tests.protocol.model.state import Note, Part
 
 
-class UniqueJobs:
+class UniqueJobs(Part):
     """Who holds which digest."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
 
     def holder(self, digest: str) -> str:
         """The id of the job that keeps others out; "" when none does."""

@@ -154,6 +154,7 @@ def test_so_many_may_be_unread(redis, broker):
     answers = [send_event(broker, job, token=f"t{number}", limits=(3, 100, 1000)) for number in range(6)]
 
     assert answers == ["sent"] * 5 + ["full"]
+    assert send_event(broker, job, token="t4", limits=(3, 100, 1000)) == "sent"  # it is there
     assert send_event(broker, queued_job(broker, "b"), limits=(1, 100, 1000)) == "sent"
 
 

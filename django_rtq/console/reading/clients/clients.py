@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain
 from threading import Lock
 from typing import Any
 
@@ -108,7 +107,7 @@ class ClientReader:
             packet.add(queue.queue, *queue.count_commands(self._keys.of(queue.queue)))
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
         for queue in queues:
-            queue.counts = list(chain.from_iterable(replies[queue.queue]))
+            queue.counts = replies[queue.queue]
         return queues
 
 

@@ -13,7 +13,6 @@ from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds, read_holds
 from django_rtq.core.broker.keys import QueueKeys
 from django_rtq.core.broker.redis.client import as_dict
 from django_rtq.core.broker.redis.commands import Command
-from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.limits.limits import Limits, read_limits, read_pause
 from django_rtq.limits.store import limit_values
 
@@ -104,10 +103,9 @@ class QueueClients:
     # -- step 2
 
     def count_commands(self, keys: QueueKeys) -> list[Command]:
-        """The commands of the second step. Their replies together are `counts`."""
-        names = [*self.lanes, *(b":" + client for client in self.delayed)]
-        script = SCRIPTS["count_lanes"]
-        return [script.call(keys, names[start : start + AT_ONCE]) for start in range(0, len(names), AT_ONCE)]
+        """The commands of the second step. Their replies are `counts`."""
+        lanes = [("LLEN", keys.lane + lane) for lane in self.lanes]
+        return [*lanes, *(("ZCARD", keys.scheduled_by_client + b":" + client) for client in self.delayed)]
 
     # -- figures by client
 

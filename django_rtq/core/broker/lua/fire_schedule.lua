@@ -18,25 +18,24 @@ local now = now_ms(q.clock)
 local state = redis.call("HGET", q.schedules, name) or ""
 local last_slot, last_id, rest = string.match(state, "^(%d+) (%S+)( %S+ %d+)$")
 
+-- The slot is over, and nothing runs.
+local function skip(answer)
+  redis.call("HSET", q.schedules, name, slot .. " " .. last_id .. rest)
+  return answer
+end
+
 if not last_slot then return "unknown" end
 if tonumber(slot) <= tonumber(last_slot) then return "already" end
 if overlap == "skip" and redis.call("HEXISTS", q.jobs, last_id) == 1 and not redis.call("ZSCORE", q.dead, last_id) then
-  redis.call("HSET", q.schedules, name, slot .. " " .. last_id .. rest)
-  return "overlap"
+  return skip("overlap")
 end
 local first = digest ~= "" and unique_owner(q, digest)
-if first and first ~= id then
-  redis.call("HSET", q.schedules, name, slot .. " " .. last_id .. rest)
-  return "duplicate " .. first
-end
+if first and first ~= id then return skip("duplicate " .. first) end
 -- A server that was restored to an older state may know the job, but not that its slot has fired.
 local is_new = redis.call("HEXISTS", q.jobs, id) == 0 and not is_finished(q, id)
 local has_limit = is_new and redis.call("EXISTS", q.waiting_limits) == 1
 local full = has_limit and take_place(q, {}, client)
-if full then
-  redis.call("HSET", q.schedules, name, slot .. " " .. last_id .. rest)
-  return full
-end
+if full then return skip(full) end
 if is_new then
   local record = new_record(band, max_crashes, slot, expires, client, body)
   if digest ~= "" then acquire_unique(q, id, digest, ms) end

@@ -1,7 +1,7 @@
 -- promote: move due jobs into their lanes. If there are more than fit into one call, clients take turns. Lets clients go
 -- on that waited for their rate, and gives back held jobs of tasks that were resumed.
 -- scheduled, retrying -> queued
--- uses: prelude lanes promote blocking rates held_jobs task_pauses
+-- uses: prelude lanes blocking rates held_jobs task_pauses
 -- ARGV[1] limit       jobs, and clients, in this call, at most 100
 -- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""
 --
@@ -12,10 +12,74 @@ local q, limit, is_ahead = named(), tonumber(ARGV[1]), ARGV[2] == "1"
 local now, answer = now_ms(q.clock), { -1 }
 local BY_TIME = 4 -- one job in so many is picked by its time alone: it may be missing in the index
 local picked = {
-  is_ahead = is_ahead, ids = {}, has = {}, -- what leaves `scheduled`
+  ids = {}, has = {}, -- what leaves `scheduled`
   lanes = {}, since = {}, fresh = {}, -- where it goes to
   clients = {}, leaving = {}, -- clients, and the ids that leave their indexes
 }
+
+-- Start with a client. Returns the lists of ids to remove from its index.
+local function visit_client(client)
+  if not picked.leaving[client] then
+    picked.leaving[client] = {}
+    picked.clients[#picked.clients + 1] = client
+  end
+  return picked.leaving[client]
+end
+
+-- Pick ids of the next clients, an equal share of each. Returns the ids, and the client in whose index each was.
+local function shares(wanted)
+  local clients = redis.call("ZRANGEBYSCORE", q.scheduled_by_client, "-inf", now, "LIMIT", 0, wanted)
+  local share, ids, owners = math.ceil(wanted / math.max(#clients, 1)), {}, {}
+  for _, client in ipairs(clients) do
+    if #ids < wanted then
+      local leaving, room, known, lost = visit_client(client), #ids + share, 0, {}
+      for _, list in ipairs(leaving) do known = known + #list end -- already picked by time: these come first in its index
+      local most = room - #ids + known
+      for _, id in ipairs(redis.call("ZRANGEBYSCORE", q.scheduled_by_client .. ":" .. client, "-inf", now, "LIMIT", 0, most)) do
+        if picked.has[id] then
+          if known == 0 then lost[#lost + 1] = id end
+        elseif #ids < room then
+          ids[#ids + 1], owners[#owners + 1] = id, client
+        end
+      end
+      if #lost > 0 then leaving[1] = lost end
+    end
+  end
+  return ids, owners
+end
+
+-- Returns id and due of the jobs that the next clients have. What is not scheduled any more, or only for later, is removed from
+-- the index.
+local function due_by_turns(wanted)
+  local due, ids, owners = {}, shares(wanted)
+  for i, moment in ipairs(#ids > 0 and redis.call("ZMSCORE", q.scheduled, unpack(ids)) or {}) do
+    if moment and tonumber(moment) <= now then
+      due[#due + 1], due[#due + 2] = ids[i], moment
+    else
+      table.insert(visit_client(owners[i]), { ids[i] })
+    end
+  end
+  return due
+end
+
+-- Assign a picked job to its lane, and to the index that it leaves.
+local function assign_lane(id, record, moment)
+  local band, client = read_header(record)
+  if is_ahead and tonumber(band) then
+    -- In its header, so that it returns to this band whenever it is pushed back.
+    band, record = band .. "+", string.gsub(record, "^%-?%d+", "%0+", 1)
+    picked.fresh[#picked.fresh + 1], picked.fresh[#picked.fresh + 2] = id, record
+  end
+  local name, lanes, since = band .. ":" .. client, picked.lanes, picked.since
+  local lane = lanes[name]
+  if not lane then
+    lane = { band = band, client = client, since = moment, ids = {} }
+    lanes[name], lanes[#lanes + 1] = lane, lane
+    table.insert(visit_client(client), lane.ids)
+  end
+  lane.ids[#lane.ids + 1] = id
+  since[#since + 1], since[#since + 2] = id, moment
+end
 
 -- Pick jobs `first` to `last` of a list of id and due. One whose record is lost is only removed.
 local function pick(due, first, last)
@@ -27,7 +91,7 @@ local function pick(due, first, last)
   end
   for i, record in ipairs(#ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
     picked.ids[#picked.ids + 1] = ids[i]
-    if record then assign_lane(picked, ids[i], record, moments[i]) end
+    if record then assign_lane(ids[i], record, moments[i]) end
   end
 end
 
@@ -40,7 +104,7 @@ local function pick_due()
   pick(due, 1, by_time)
   -- If nothing was due, go on only to correct clients in the index that seem to have due jobs.
   if not has_more_than_limit and #picked.clients > 0 then return end
-  local by_turns = due_by_turns(q, picked, limit - by_time, due, now)
+  local by_turns = due_by_turns(limit - by_time)
   pick(by_turns, 1, #by_turns / 2)
   pick(due, by_time + 1, #due / 2)
 end

@@ -19,13 +19,6 @@ local function add_job(owners, client)
   owners[client] = (before or 0) + 1
 end
 
--- The same of a list with the client of each job.
-local function count_jobs(clients)
-  local owners = {}
-  for i = 1, #clients do add_job(owners, clients[i]) end
-  return owners
-end
-
 -- Add jobs to the counts of the queue and of clients, whose members are given; -1 as `sign`: take them away.
 local function add_running(q, owners, members, total, sign)
   local running, counts, gone, texts, c, g = read_running(q, members), {}, {}, {}, 0, 0
@@ -49,7 +42,8 @@ end
 
 -- Jobs of these clients start.
 local function count_started(q, clients)
-  local owners, total = count_jobs(clients), #clients
+  local owners, total = {}, #clients
+  for i = 1, total do add_job(owners, clients[i]) end
   local members = members_of(owners)
   add_running(q, owners, members, total, 1)
   use_rates(q, owners, members, total, 1)

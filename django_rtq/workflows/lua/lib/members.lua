@@ -23,17 +23,7 @@ local function note_members(q, ids, how)
   if n > 0 then redis.call("HSET", q.ended_members, unpack(notes)) end
 end
 
--- How these members have ended, false for those of which nothing is noted.
-local function read_notes(q, ids)
-  return #ids > 0 and redis.call("HMGET", q.ended_members, unpack(ids)) or {}
-end
-
 -- The workflow knows how these members have ended.
 local function drop_notes(q, ids)
   if #ids > 0 then redis.call("HDEL", q.ended_members, unpack(ids)) end
-end
-
--- Whether a run of a member that was claimed then holds it.
-local function is_run_of(q, worker, id, claimed)
-  return string.match(redis.call("HGET", q.running_of .. worker, id) or "", "^%d+ (%d+)") == claimed
 end

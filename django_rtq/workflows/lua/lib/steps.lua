@@ -23,11 +23,6 @@ local function has_waited(q, id)
   return (redis.call("HGET", q.step_jobs, id) or "") ~= ""
 end
 
--- Where events of a name are counted: what "<number> <name>" ends with.
-local function last_of(event)
-  return "last " .. string.match(event, "^%d+ (.*)$")
-end
-
 -- A job waits. It keeps its time if it waited for the same before. Returns when it goes on at the latest.
 local function begin_wait(q, id, text, now, due)
   local former, key = read_wait(redis.call("HGET", q.step_jobs, id)), q.steps .. id
@@ -36,7 +31,8 @@ local function begin_wait(q, id, text, now, due)
   else
     -- The job has gone on without the event, so the next one is that of a later wait.
     if former and former.event ~= "" and former.due <= now and redis.call("HSETNX", key, "event " .. former.event, "") == 1 then
-      redis.call("HSET", key, last_of(former.event), string.match(former.event, "^%d+"))
+      local number, name = string.match(former.event, "^(%d+) (.*)$")
+      redis.call("HSET", key, "last " .. name, number)
     end
     redis.call("HSET", q.step_jobs, id, string.format("%.0f ", due) .. text)
     redis.call("HDEL", q.failures, id) -- the job has got further: what went wrong before that counts no longer
@@ -67,34 +63,6 @@ local function suspend(q, id, record, ms, text, now)
   record = string.gsub(record, "^(%S+ %S+) %d+ %d+ ", string.format("%%1 %.0f 0 ", due), 1)
   redis.call("HSET", q.jobs, id, record)
   if due <= now then push_back(q, id, record, now) else schedule(q, select(2, read_header(record)), due, id) end
-end
-
--- Where the number of an event is kept that came with a token.
-local function place_of_token(event, token)
-  return "token " .. event .. "\n" .. token
-end
-
--- Why a job cannot get an event, or nil and the number that it has or gets.
-local function place_event(q, id, wait, event, token, now, limits)
-  local key = q.steps .. id
-  local known, last, sent, bytes =
-    unpack(redis.call("HMGET", key, place_of_token(event, token), "last " .. event, "sent", "bytes"))
-  if known then return nil, known end
-  local number = string.format("%d", (last or 0) + 1)
-  if wait and wait.event == number .. " " .. event and wait.due <= now then return "late" end
-  if tonumber(sent or 0) >= limits.most or (sent or 0) - (wait and wait.reads or 0) >= limits.unread then return "full" end
-  if tonumber(bytes or 0) > limits.bytes then return "large" end
-  return nil, number
-end
-
--- Store an event, unless it is there.
-local function store_event(q, id, event, number, token, text)
-  local key, field = q.steps .. id, "event " .. number .. " " .. event
-  if redis.call("HEXISTS", key, field) == 1 then return end
-  local sent, bytes = unpack(redis.call("HMGET", key, "sent", "bytes"))
-  redis.call("HSETNX", q.step_jobs, id, "") -- first: by that its events are found when it ends
-  redis.call("HSET", key, field, text, "last " .. event, number, place_of_token(event, token), number, "sent",
-    string.format("%d", (sent or 0) + 1), "bytes", string.format("%d", (bytes or 0) + #text))
 end
 
 -- Forget what these jobs remember. Their entry in `step_jobs` goes last: until then, sending it again goes on. Of jobs whose

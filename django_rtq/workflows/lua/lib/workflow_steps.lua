@@ -42,6 +42,31 @@ local function bits_of(flow, step, how)
   return flow.q.members .. flow.id .. ":" .. step .. ":" .. how
 end
 
+-- Open these steps, all of whose calls are there, but the one for the first death. Returns those that wait for no other. Few
+-- commands for many steps.
+local function open_steps(flow, first_step, last_step)
+  local fields, numbers, open, ready = { "on_death" }, {}, {}, {}
+  for step = first_step, last_step do
+    local n = #fields
+    fields[n + 1], fields[n + 2], fields[n + 3] = "first:" .. step, "size:" .. step, "after:" .. step
+  end
+  local texts = redis.call("HMGET", flow.hash, unpack(fields)) -- of 1,000 steps at most
+  for step = first_step, last_step do
+    local place, others, n = 3 * (step - first_step) + 2, {}, #numbers
+    local first, size, after = unpack(texts, place, place + 2)
+    if size ~= "0" then numbers[n + 1], numbers[n + 2] = first, step end -- no member is one of an empty step
+    if tostring(step) ~= texts[1] then
+      open[#open + 1] = step
+      if after == "" then ready[#ready + 1] = step end
+    end
+    for other in string.gmatch(after, "%d+") do others[#others + 1] = other end
+    if #others > 0 then redis.call("SADD", flow.q.step_waits .. flow.id .. ":" .. step, unpack(others)) end
+  end
+  if #numbers > 0 then redis.call("ZADD", flow.q.workflow_steps .. flow.id, unpack(numbers)) end
+  if #open > 0 then redis.call("SADD", flow.open, unpack(open)) end
+  return ready
+end
+
 -- A step is over. Its followers start or are skipped, and so on.
 local function finish_step(flow, step, how, now)
   local todo = { { step, how } }

@@ -1,13 +1,6 @@
 -- reclaim: take jobs back from a dead worker, and count the runs that crashed.
 -- uses: prelude lanes unique outcomes settle failures metrics running_counts members
 
--- Count a crashed run for its queue and its task, in place of the dead worker.
-local function count_crash(q, record, end_name, now)
-  count(q.stats, now, "failed", 1)
-  count(q.stats, now, "crashed", 1)
-  count_task_crash(q, record, end_name, now)
-end
-
 -- Count a crash of a job. Returns true if it was one too many: then the job is dead.
 local function record_crash(q, id, record, worker, now)
   local _, _, max_crashes = read_header(record)
@@ -19,7 +12,9 @@ local function record_crash(q, id, record, worker, now)
     now, attempt, worker, crashes, max_crashes)
   add_error(q.errors, id, line)
   local is_dead = crashes > max_crashes
-  count_crash(q, record, is_dead and "dead" or "retried", now)
+  count(q.stats, now, "failed", 1)
+  count(q.stats, now, "crashed", 1)
+  count_task_crash(q, record, is_dead and "dead" or "retried", now)
   if not is_dead then return false end
   note_members(q, { id }, "dead")
   redis.call("ZADD", q.dead, now, id)
