@@ -77,6 +77,7 @@ SUM, ANY, ONE, JOINED = by(sum), by(any), by(merge), by(joined)
 MOST, LEAST, TOTAL, COUNTS = by(most), by(least), by(total), by(sum_of_counts)
 FIRST = by(lambda values: next(filter(None, values), values[0]))  # that is not empty
 EVERY = by(lambda lists: tuple(chain.from_iterable(lists)))
+ALL = by(lambda parts: dict(chain.from_iterable(part.items() for part in parts)))  # mappings
 UNION = by(lambda sets: frozenset().union(*sets))
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
+from django_rtq.console.merging import ALL, by, joined
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
-from django_rtq.core.broker.task_backends import places
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import moment
 from django_rtq.core.scheduler.registry import (
@@ -22,6 +23,7 @@ from django_rtq.core.scheduler.registry import (
 )
 
 Keep = Callable[[ScheduledTask], bool]
+_NAME = attrgetter("entry.name")
 MISSED_MS = 120_000  # a slot that is later is missed; a scheduler looks at least once a minute
 
 
@@ -44,9 +46,10 @@ class ScheduleStatus:
 class KnownSchedules:
     """All schedules of a Redis, or of all: those of the code, the settings, and the rows that it has a copy of."""
 
-    valid: Sequence[ScheduleStatus]  # by name, disabled ones included
-    broken: Mapping[str, str]  # invalid rows: name -> problem
-    rows: Mapping[str, Mapping[str, Any]]  # name -> row of the database
+    #: By name, disabled ones included.
+    valid: Sequence[ScheduleStatus] = field(metadata=by(lambda lists: sorted(joined(lists), key=_NAME)))
+    broken: Mapping[str, str] = field(metadata=ALL)  # invalid rows: name -> problem
+    rows: Mapping[str, Mapping[str, Any]] = field(metadata=ALL)  # name -> row of the database
     in_redis: frozenset[str] = frozenset()  # of rows that were asked for, those that Redis has as the database has them
 
 
@@ -67,22 +70,6 @@ def read_schedules(place: str, *, keep: Keep | None = None, with_jobs: bool = Tr
     stored, now_ms, states = get_broker(place).schedules.look(queues_of)
     valid = _statuses_in(place, schedules.entries, now_ms, states, with_jobs=with_jobs)
     return KnownSchedules(valid=valid, broken=schedules.broken, rows=stored.rows)
-
-
-def read_all_schedules(readers: Readers, keep: Keep) -> KnownSchedules:
-    """read_schedules() of every Redis of the project."""
-    found = readers.in_places(places(), lambda place: read_schedules(place, keep=keep))
-    return joined_schedules(found.values())
-
-
-def joined_schedules(every: Iterable[KnownSchedules]) -> KnownSchedules:
-    """Those of several Redis."""
-    valid, broken, rows = list[ScheduleStatus](), dict[str, str](), dict[str, Mapping[str, Any]]()
-    for known in every:
-        valid += known.valid
-        broken |= known.broken
-        rows |= known.rows
-    return KnownSchedules(valid=sorted(valid, key=lambda status: status.entry.name), broken=broken, rows=rows)
 
 
 def row_statuses(readers: Readers, rows: Mapping[str, Mapping[str, Any]]) -> KnownSchedules:
@@ -112,7 +99,7 @@ def schedule_statuses(readers: Readers, entries: Sequence[ScheduledTask]) -> lis
         return _statuses_in(place, group, *get_broker(place).schedules.states(sorted(_queues_of(group))))
 
     statuses = [status for of_place in readers.in_places(by_place, read).values() for status in of_place]
-    return sorted(statuses, key=lambda status: status.entry.name)
+    return sorted(statuses, key=_NAME)
 
 
 def _queues_of(entries: Iterable[ScheduledTask]) -> set[str]:

@@ -8,8 +8,9 @@ from django.db import DatabaseError, router
 from django.utils.translation import override
 
 from django_rtq.console.commands.command import Action, SheetCommand
+from django_rtq.console.merging import merge
 from django_rtq.console.output import as_json, count
-from django_rtq.console.schedule_status import KnownSchedules, joined_schedules, read_schedules
+from django_rtq.console.schedule_status import KnownSchedules, read_schedules
 from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.commands.command import Argument, Options, one_line
@@ -90,7 +91,7 @@ class Command(SheetCommand):
         """The schedules of a Redis, or of all shards that answer. Raises BrokerError if nothing answers."""
         readers = self.readers
         found = readers.in_places(readers.places, lambda place: read_schedules(place, with_jobs=with_jobs))
-        return joined_schedules(found.values())
+        return merge(found.values())
 
     def _named(self, schedules: KnownSchedules, name: str) -> ScheduledTask:
         by_name = {status.entry.name: status.entry for status in schedules.valid}

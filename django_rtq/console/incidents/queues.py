@@ -23,13 +23,12 @@ from django_rtq.console.incidents.incident import (
     Seen,
     Severity,
 )
-from django_rtq.console.reading.details import ClientPause, QueueDetails
+from django_rtq.console.reading.details import ClientPause, QueueDetails, TaskPause
 from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.console.reading.metrics.task_failures import LATELY, LEAST_IN_A_ROW, Runs, TaskFailures
 from django_rtq.console.reading.metrics.time_series import Series
 from django_rtq.console.reading.overview import Overview, QueueRow
 from django_rtq.console.reading.queues import quiet_queues, unserved
-from django_rtq.console.reading.task_pauses import TaskPause
 from django_rtq.console.redaction import redacted
 from django_rtq.core.jobs.details import JobDetails
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from django.utils.translation import gettext as _
 
 from django_rtq.console.merging import ANY, EVERY, FIRST, LEAST, MOST, SUM, by, joined, merge_by
-from django_rtq.console.reading.clients.holds import Holds, holds_text
-from django_rtq.console.reading.task_pauses import TaskPause
+from django_rtq.console.reading.clients.holds import Holds, holds_text, paused_text
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import PARK_SECONDS, JobState, moment
@@ -27,6 +26,27 @@ class ClientPause:
     held: int = field(metadata=SUM)  # its queued jobs
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPause:
+    """A paused task in one queue, or one that was resumed and whose jobs are on their way back to their lanes."""
+
+    task: str
+    seconds: float | None = field(metadata=MOST)  # for how long it has been paused; None: it was resumed
+    by: str  # who paused it; "": not known
+    #: Jobs that claims have met, and that wait; others of the task may be in their lanes still.
+    held: int = field(metadata=SUM)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was resumed."""
+        return self.seconds is None
+
+    @property
+    def text(self) -> str:
+        """For how long it has been paused, and by whom, in the language of the user."""
+        return paused_text(Holds(paused_seconds=self.seconds, paused_by=self.by))
+
+
 class ZeroLimit(NamedTuple):
     """A limit of 0 running jobs: jobs wait for ever."""
 
@@ -38,10 +58,6 @@ class ZeroLimit(NamedTuple):
 def _merged_pauses(lists: Sequence[Sequence[TaskPause]]) -> tuple[TaskPause, ...]:
     """Whoever paused a task comes before places where it was resumed."""
     return tuple(merge_by("task", sorted(joined(lists), key=lambda pause: pause.is_over)))
-
-
-def _merged_clients(lists: Sequence[Sequence[ClientPause]]) -> tuple[ClientPause, ...]:
-    return tuple(merge_by("client", joined(lists)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +91,9 @@ class QueueDetails:
     #: Since a worker has noticed them; None: there are none.
     lost_seconds: float | None = field(default=None, metadata=MOST)
     #: 50 at most, those that are paused for longest.
-    paused_clients: tuple[ClientPause, ...] = field(default=(), metadata=by(_merged_clients))
+    paused_clients: tuple[ClientPause, ...] = field(
+        default=(), metadata=by(lambda lists: tuple(merge_by("client", joined(lists))))
+    )
     is_at_limit: bool = field(default=False, metadata=ANY)  # it runs as many jobs as it may
     is_at_rate: bool = field(default=False, metadata=ANY)  # its rate lets no job start at this moment
     zero_limits: tuple[ZeroLimit, ...] = field(default=(), metadata=EVERY)  # for which jobs wait

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from django_rtq.console.reading.clients.holds import read_holds
-from django_rtq.console.reading.details import ClientPause, QueueDetails, WorkerDetails, ZeroLimit
-from django_rtq.console.reading.task_pauses import read_pauses
+from django_rtq.console.reading.clients.holds import read_holds, read_task_hold
+from django_rtq.console.reading.details import ClientPause, QueueDetails, TaskPause, WorkerDetails, ZeroLimit
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -59,7 +58,7 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
         clock_behind_seconds=behind / 1000,
         paused_seconds=_seconds_since(paused_ms, now_ms),
         paused_by=paused_by.decode(errors="replace"),
-        paused_tasks=read_pauses(tasks, now_ms),
+        paused_tasks=tuple(sorted(_task_pauses(tasks, now_ms), key=lambda pause: pause.task)),
         lost=int(lost_number or 0),
         lost_seconds=_seconds_since(lost_since, now_ms),
         paused_clients=tuple(_client_pauses(clients, now_ms)),
@@ -77,6 +76,14 @@ def _client_pauses(found: Sequence[Any], now_ms: int) -> Iterator[ClientPause]:
         holds = read_holds(now_ms, pause, None, b"")
         yield ClientPause(
             client=client.decode(errors="replace"), seconds=holds.paused_seconds or 0.0, by=holds.paused_by, held=held
+        )
+
+
+def _task_pauses(found: Sequence[bytes], now_ms: int) -> Iterator[TaskPause]:
+    for task, entry, held in zip(found[::3], found[1::3], found[2::3], strict=True):
+        holds = read_task_hold(entry, now_ms)
+        yield TaskPause(
+            task=task.decode(errors="replace"), seconds=holds.paused_seconds, by=holds.paused_by, held=int(held)
         )
 
 

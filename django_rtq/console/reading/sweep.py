@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from django_rtq.console.merging import FIRST, JOINED, MOST, SUM, UNION, by, merge, sum_of_counts
+from django_rtq.console.merging import ALL, FIRST, JOINED, MOST, SUM, UNION, by, merge, sum_of_counts
 from django_rtq.console.reading.actions import ACTIONS, LATEST, Actions, Answers, How, Verb
 from django_rtq.console.reading.clients.clients import ClientReader
 from django_rtq.console.reading.jobs.job_filter import JobFilter
@@ -113,9 +113,7 @@ class Result:
 
     done: list[str] = field(default_factory=list, metadata=JOINED)  # ids; none of a purge
     #: What became of the jobs that were named to Redis by their ids.
-    answers: Answers = field(
-        default_factory=dict, metadata=by(lambda parts: dict(chain.from_iterable(part.items() for part in parts)))
-    )
+    answers: Answers = field(default_factory=dict, metadata=ALL)
     purged: int = field(default=0, metadata=SUM)  # jobs that were deleted without a look at their ids
     refused: int = field(default=0, metadata=SUM)  # how many others were found, and nothing was done with them
     queues_left: Sequence[str] = field(default=(), metadata=by(lambda parts: tuple(dict.fromkeys(chain(*parts)))))
@@ -162,7 +160,9 @@ class Sweeper:
         queues, until_ms = self._begin(sweep)
         count = Count(until_ms=until_ms)
         if _is_of_client(sweep):
-            return merge([count, self._count_client(queues, sweep.selection.filter.client or "")])
+            in_queues = ClientReader(self._broker).get(sweep.selection.filter.client or "", queues)
+            waiting = {(found.queue, "waiting"): found.queued + found.scheduled for found in in_queues}
+            return merge([count, _all_of(waiting)])
         sizes = self._sizes([(queue, name) for queue in queues for name in _lists_of(sweep.states)], until_ms)
         for lists, most_of_part in _parts_to_count(sweep, sizes, most):
             walk = JobWalk(self._broker, lists, sweep.selection.filter, sizes=sizes, shown=shown, until_ms=until_ms)
@@ -187,11 +187,6 @@ class Sweeper:
         newest_ms = max((math.ceil(float(death[1])) for death in deaths if death), default=0)
         is_of_dead = newest_ms > 0 and set(states) == {"dead"}
         return queues, newest_ms if is_of_dead else max(newest_ms, clock_ms(time_reply))
-
-    def _count_client(self, queues: Sequence[str], client: str) -> Count:
-        """All waiting jobs of a client."""
-        in_queues = ClientReader(self._broker).get(client, queues)
-        return _all_of({(found.queue, "waiting"): found.queued + found.scheduled for found in in_queues})
 
     def _sizes(self, lists: Sequence[List], until_ms: int) -> dict[List, int]:
         """How many jobs these lists have; of dead letters those that died up to the moment."""
@@ -234,7 +229,8 @@ class Sweeper:
         sweep = replace(sweep, selection=replace(sweep.selection, until_ms=until_ms))
         places = [(queue, part) for queue in queues for part in _parts(sweep)]
         for number, (queue, part) in enumerate(places):
-            for result, is_over in self._walk(sweep, queue, part, limit, shown):
+            walk = self._walk_purge if part == "purge" else self._walk_lists
+            for result, is_over in walk(sweep, queue, part, limit, shown):
                 if is_over:
                     workflow_store(self._broker).sweep([queue])
                 left = dict.fromkeys(queue for queue, _ in places[number + is_over :])
@@ -271,11 +267,6 @@ class Sweeper:
 
     # -- inside: one part of a queue
 
-    def _walk(self, sweep: Sweep, queue: str, part: str, limit: int, shown: Shown) -> Iterator[_Step]:
-        if part == "purge":
-            return self._walk_purge(sweep, queue, limit)
-        return self._walk_lists(sweep, queue, part, limit, shown)
-
     def _walk_lists(self, sweep: Sweep, queue: str, part: str, limit: int, shown: Shown) -> Iterator[_Step]:
         """Jobs of a list, or all that wait."""
         wanted, names = sweep.selection.filter, _lists_of([part])
@@ -289,7 +280,7 @@ class Sweeper:
             is_over = not place
             yield self._acted(sweep.verb, queue, ids, sweep.how(part)), is_over
 
-    def _walk_purge(self, sweep: Sweep, queue: str, limit: int) -> Iterator[_Step]:
+    def _walk_purge(self, sweep: Sweep, queue: str, _part: str, limit: int, _shown: Shown) -> Iterator[_Step]:
         purged = 1
         while purged:
             purged = self.purge_some(queue, sweep.selection.filter.client, limit)

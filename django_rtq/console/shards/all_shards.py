@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from django_rtq.console.merging import merge
-from django_rtq.console.reading.metrics.time_series import Series
-from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.core.broker.brokers import on_brokers_forgotten
 from django_rtq.core.broker.task_backends import shard_numbers, shard_place
@@ -124,15 +121,3 @@ class _Shards:
 _shards = _Shards()
 ask_shards = _shards.ask
 on_brokers_forgotten.append(_shards.forget)
-
-
-# -- one overview of several
-
-
-Front = tuple[Overview, list[Series]]  # an overview, and the counters of its queues
-
-
-def merged_front(by_shard: Mapping[int, Front]) -> Front:
-    """All in one."""
-    overview = merge(overview for overview, _ in by_shard.values())
-    return overview, [series for _, of_shard in by_shard.values() for series in of_shard]

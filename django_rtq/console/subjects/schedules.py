@@ -14,14 +14,15 @@ from django.utils.translation import get_language, gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.incidents.schedules import has_scheduler, is_let_go
+from django_rtq.console.merging import merge
 from django_rtq.console.output import ago
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.queues import unserved
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.render.column import JOB_STATE, TASK, TEXT, Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Sheet
-from django_rtq.console.schedule_status import Keep, KnownSchedules, ScheduleStatus, read_all_schedules
-from django_rtq.core.broker.task_backends import alias_of
+from django_rtq.console.schedule_status import Keep, KnownSchedules, ScheduleStatus, read_schedules
+from django_rtq.core.broker.task_backends import alias_of, places
 from django_rtq.core.schedules import START_FORMAT, Schedule
 from django_rtq.databases.clocks import utc_now
 
@@ -147,7 +148,8 @@ class Schedules(Sheet[Planned]):
 
     def read(self, readers: Readers, keep: Keep = lambda entry: True) -> Sequence[Planned]:
         """Those of all Redis, or those to keep: first what does not run. Raises BrokerError, ConfigurationError."""
-        rows = self.rows(readers, read_all_schedules(readers, keep))
+        found = readers.in_places(places(), lambda place: read_schedules(place, keep=keep))
+        rows = self.rows(readers, merge(found.values()))
         return sorted(rows, key=lambda row: (not row.is_bad, not row.problem, row.name))
 
     def of_task(self, readers: Readers, task: str) -> Sequence[Planned]:

@@ -14,10 +14,9 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import MAX_QUEUES_NAMED
 from django_rtq.console.formatting import names_text
-from django_rtq.console.reading.details import QueueDetails
+from django_rtq.console.reading.details import QueueDetails, TaskPause
 from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.reading.task_pauses import TaskPause
 from django_rtq.console.render.column import DURATION, NUMBER, SHARE, Column, Kind, State, states
 from django_rtq.console.render.sheet import Empty, Sheet
 from django_rtq.console.sanitize import clean_text

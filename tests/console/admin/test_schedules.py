@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from django_rtq import cron, every, task
 from django_rtq.console.internal_tasks import run_bulk_action
-from django_rtq.console.reading.task_pauses import TaskPause
+from django_rtq.console.reading.details import TaskPause
 from django_rtq.console.redaction import HIDDEN
 from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.console.subjects.schedules import why_not

@@ -8,11 +8,10 @@ from django.test import override_settings
 
 from django_rtq.console.incidents import Action, Seen, Severity, worst_of
 from django_rtq.console.incidents.queues import is_falling_behind, task_failing
-from django_rtq.console.reading.details import ClientPause
+from django_rtq.console.reading.details import ClientPause, TaskPause
 from django_rtq.console.reading.metrics.reader import Deploy, TaskMetrics
 from django_rtq.console.reading.metrics.task_failures import Runs, TaskFailures
 from django_rtq.console.reading.overview import BusiestClient
-from django_rtq.console.reading.task_pauses import TaskPause
 from django_rtq.workflows.workflow_states import BlockedWorkflow
 from tests.console.incidents.overviews import (
     NOW,

@@ -12,12 +12,11 @@ from django_rtq.console.admin.display.tasks import InQueue
 from django_rtq.console.output import table
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds
-from django_rtq.console.reading.details import RunningJob, WorkerDetails
+from django_rtq.console.reading.details import RunningJob, TaskPause, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup
 from django_rtq.console.reading.memory import KINDS, QueueMemory
 from django_rtq.console.reading.metrics.reader import TaskMetrics, VersionRuns
 from django_rtq.console.reading.task_details import TaskInQueue
-from django_rtq.console.reading.task_pauses import TaskPause
 from django_rtq.console.render.html import Viewer, buttons, tables
 from django_rtq.console.render.json import as_dict
 from django_rtq.console.render.sheet import Sheet

@@ -20,6 +20,7 @@ from django_rtq.console.admin.pages.sheet_admin import SheetAdmin, wanted_in
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.incidents import Incident, find_incidents, seen_in
+from django_rtq.console.merging import joined, merge
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.metrics.time_series import Series
 from django_rtq.console.reading.overview import Overview
@@ -28,7 +29,7 @@ from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import buttons, listing, tables
 from django_rtq.console.render.sheet import Wanted
 from django_rtq.console.sanitize import clean_text
-from django_rtq.console.shards.all_shards import ask_shards, merged_front
+from django_rtq.console.shards.all_shards import ask_shards
 from django_rtq.console.subjects.clients import OF_QUEUE
 from django_rtq.console.subjects.jobs import JOBS
 from django_rtq.console.subjects.queues import QUEUES, Queue
@@ -68,7 +69,8 @@ class QueueAdmin(SheetAdmin):
         """The same of all shards together. Raises BrokerError if none answers."""
         read = partial(_read_overview, chosen=chosen, is_fresh=REFRESH_HEADER not in request.headers)
         answers = ask_shards(lambda readers, _number: read(readers))
-        front, series = merged_front(answers.checked())
+        fronts, of_shards = zip(*answers.checked().values(), strict=True)
+        front, series = merge(fronts), joined(of_shards)
         lags: dict[int, OutboxLag | None] = {}
         found: dict[int, list[Incident]] = {}
         for number, (of_shard, _series) in answers.by_shard.items():

@@ -37,6 +37,12 @@ def read_holds(now_ms: float, pause: bytes, at_limit: int | None, starts_at: int
     )
 
 
+def read_task_hold(entry: bytes, now_ms: float) -> Holds:
+    """Read a stored pause of a task, "<number> <ms> <who>"; "" or "<number>": it is not paused."""
+    _number, _space, pause = entry.partition(b" ")
+    return read_holds(now_ms, pause, None, b"") if pause else NO_HOLDS
+
+
 def holds_text(holds: Holds) -> str:
     """What keeps it from starting jobs, as a part of a sentence. "" if nothing does."""
     if holds.paused_seconds is not None:

@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from django_rtq.console.log_lines import MAX_LINES, LogLine
-from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds, read_holds
+from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds, read_holds, read_task_hold
 from django_rtq.console.reading.details import FinishedStep
-from django_rtq.console.reading.task_pauses import read_task_hold
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.one_job import check_id, first_found, names_to_ask
 from django_rtq.core.broker.redis.commands import Command, Steps, checked
