@@ -6,11 +6,10 @@ BrokerError. Coroutines use the methods whose names begin with `a`.
 
 from __future__ import annotations
 
-import heapq
 import sys
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime
 from itertools import chain, islice
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -22,6 +21,7 @@ from django_rtq.console.reading.actions import PLAINLY, Actions, How, Verb, chan
 from django_rtq.console.reading.clients.client_states import ClientInQueue
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.jobs.walk import Shown
 from django_rtq.console.reading.members import forget_workflows, recent_in, stop_workflows, workflows_of
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.reading.selection import Selection
@@ -49,7 +49,6 @@ from django_rtq.workflows.handle import WorkflowProgress
 T = TypeVar("T")
 P = ParamSpec("P")
 
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _JOBS_AT_ONCE = 100  # that a coroutine gets from a thread
 MAX_CALLS = 100  # of resume, for one queue; the scheduler goes on
 
@@ -157,7 +156,7 @@ class Jobs:
 
     def __iter__(self) -> Iterator[JobDetails]:
         """In the order of the states that are asked for, or else the running first, then dead ones from the newest."""
-        return find_jobs(self._place.readers, self._selection)
+        return (job for job, _ in find_jobs(self._place.readers, self._selection))
 
     async def __aiter__(self) -> AsyncIterator[JobDetails]:
         jobs, following = iter(self), _awaited(lambda jobs: list(islice(jobs, _JOBS_AT_ONCE)))
@@ -209,15 +208,13 @@ class Jobs:
     arun_now = _awaited(run_now)
 
 
-def find_jobs(readers: Readers, selection: Selection) -> Iterator[JobDetails]:
-    """The jobs that match, one state after the other; dead letters of all queues together, the newest first."""
+def find_jobs(
+    readers: Readers, selection: Selection, *, cursor: str = "", shown: Shown = lambda job: job
+) -> Iterator[tuple[JobDetails, Any]]:
+    """The jobs that match, one state after the other: see JobListReader.each()."""
     queues = selection.queues or readers.queues.names()
-    for state in selection.states or STATES:
-        lists = [readers.job_list.each(queue, state, selection.filter) for queue in queues]
-        if state == "dead":
-            yield from heapq.merge(*lists, key=lambda job: job.died_at or _LONG_AGO, reverse=True)
-        else:
-            yield from chain.from_iterable(lists)
+    lists = [(queue, state) for state in selection.states or STATES for queue in queues]
+    return readers.job_list.each(lists, selection.filter, cursor=cursor, shown=shown)
 
 
 def _sweep(place: Place, sweep: Sweep) -> int:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _
 
 from django_rtq.console.reading.actions import ACTIONS, Verb
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.jobs.job_page import LISTS, LONGEST_PAGE, JobPage
+from django_rtq.console.reading.jobs.job_page import LISTS, JobPage
 from django_rtq.console.reading.jobs.walk import list_sizes
 from django_rtq.console.reading.members import workflow_ids_of
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, query_error
 from django_rtq.console.redaction import redacted
-from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.validation import did_you_mean
 
 #: The order in which states are searched.
@@ -69,17 +68,6 @@ def _check_queues(queues: Iterable[str], used: Collection[str]) -> None:
     for name in queues:
         if name not in used:
             raise query_error(f"queue:{name}", _("no queue of this name was used yet"), did_you_mean(name, used))
-
-
-def search_all(readers: Readers, query: Selection) -> Iterator[JobDetails]:
-    """All jobs that match, redacted, page by page: see search()."""
-    cursor = ""
-    while True:
-        page = search(readers, query, cursor, LONGEST_PAGE).page
-        yield from page.jobs
-        cursor = page.next_cursor
-        if not cursor:
-            return
 
 
 def _workflow_ids(readers: Readers, text: str) -> tuple[str, ...]:

@@ -101,7 +101,7 @@ def test_commands_look_at_the_redis_that_is_named(report_tasks, broker):
     assert [queue["name"] for queue in status["queues"]] == ["reports"]
     assert status["unserved"] == ["default", "reports"]
     assert [queue["name"] for queue in run("rtq", "--json").json["queues"]] == ["default"]
-    assert [each["id"] for each in run("rtq_jobs", "list", "--json", "--backend", "reports").json] == [job.id]
+    assert [each["id"] for each in run("rtq_jobs", "list", "--json", "--backend", "reports").json["jobs"]] == [job.id]
     assert run("rtq_jobs", "cancel", job.id, "--backend", "reports").code == 0
     assert job.state == "cancelled"
     assert "no backend 'nope'" in run("rtq_queues", "list", "--backend", "nope").error

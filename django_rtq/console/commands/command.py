@@ -6,6 +6,7 @@ import sys
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from shutil import get_terminal_size
 from typing import Any, ClassVar
 
@@ -92,6 +93,7 @@ NO_INPUT = Argument(
 QUEUE = Argument("--queue", metavar="QUEUE", help="Only those of this queue.")
 CLIENT = Argument("--client", type=client_argument, metavar="CLIENT")
 LIMIT = Argument("--limit", type=positive, metavar="N")
+AFTER = Argument("--after", metavar="CURSOR", help='Go on behind an earlier list: "next" of its JSON.')
 ALL = Argument("--all", action="store_true")
 EVERY_QUEUE = Argument("queue", metavar="QUEUE", help="The queue; '*' is every queue that was used.")
 
@@ -146,13 +148,49 @@ class SheetCommand(ActionCommand):
             else:
                 self.stdout.write("There is nothing in the other shards." if self.silent else if_none)
 
-    def print_json(self, items: Iterable[Mapping[str, Any]]) -> None:
+    def print_part(
+        self,
+        options: Options,
+        sheet: Sheet[Row],
+        rows: Iterable[tuple[Row, Callable[[], str]]],
+        limit: int | None,
+        *,
+        if_none: str,
+    ) -> None:
+        """Print the first of these rows, each with what says the cursor behind it; as JSON an object with `next`."""
+        left = iter(rows)
+        behind: Callable[[], str] = str
+
+        def part() -> Iterator[Row]:
+            nonlocal behind
+            for row, latest in islice(left, limit):
+                behind = latest
+                yield row
+
+        def cursor() -> str | None:
+            """That behind the last row; None if it was the last of all."""
+            text = behind()
+            return None if next(left, None) is None else text
+
+        if options["json"]:
+            with override("en"):
+                found = (as_dict(sheet, row, of_shards=self.readers.is_of_all_shards) for row in part())
+                self.print_json(found, f'{{"{sheet.model}s": ', lambda: f', "next": {as_json(cursor())}}}')
+            return
+        self.print_sheet(options, sheet, part(), if_none=if_none)
+        if limit and cursor():
+            see = "--limit and --all" if "all" in options else "--limit"
+            self.stdout.write(f"\nOnly the first {number(limit)} are shown: see {see}.")
+
+    def print_json(
+        self, items: Iterable[Mapping[str, Any]], before: str = "", behind: Callable[[], str] = lambda: ""
+    ) -> None:
         """Print a list as JSON, one by one: a hundred thousand jobs with their tracebacks may not fit into memory."""
-        separator = "["
+        separator = f"{before}["
         for item in items:
             self.stdout.write(f"{separator}\n{as_json(item)}", ending="")
             separator = ","
-        self.stdout.write("[]" if separator == "[" else "\n]")
+        self.stdout.write(("\n]" if separator == "," else f"{separator}]") + behind())
 
     def run_each(
         self, options: Options, noun: str, targets: Mapping[str, Target], would: Callable[[str], Any]

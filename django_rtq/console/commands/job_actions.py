@@ -92,8 +92,8 @@ class JobAction:
     def _newest(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
         """The first that match, up to --limit; of dead letters, the newest of all queues together."""
         by_place: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        found = find_jobs(self._readers, replace(sweep.selection, states=sweep.states))
-        for seen, job in enumerate(islice(found, self._options["limit"]), 1):
+        found = find_jobs(self._readers, replace(sweep.selection, states=sweep.states), shown=redacted)
+        for seen, (job, _) in enumerate(islice(found, self._options["limit"]), 1):
             by_place[job.queue, str(job.state)].append(job.id)
             if seen % AT_ONCE == 0:
                 progress.show(seen)

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from django_rtq.console.commands.command import ALL, CLIENT, DRY_RUN, JSON, LIMIT, NO_INPUT, QUEUE, add_actions
+from django_rtq.console.commands.command import AFTER, ALL, CLIENT, DRY_RUN, JSON, LIMIT, NO_INPUT, QUEUE, add_actions
 from django_rtq.console.commands.prompts import job_id, past_time, utf8_text
 from django_rtq.console.reading.actions import ACTIONS, Verb
 from django_rtq.console.reading.jobs.job_page import LISTS
@@ -111,6 +111,8 @@ def _add_filters(parser: ArgumentParser, name: str) -> None:
         "without other filters.",
     )
     LIMIT.but(help=_LIMIT_HELP[name]).add_to(parser)
+    if name == "list":
+        AFTER.but(default="").add_to(parser)
     ALL.but(help="All jobs, or all that match.").add_to(parser)
 
 
@@ -136,8 +138,8 @@ def _wrong_filter(options: dict[str, Any]) -> str:
 
 
 def _wrong_beside_ids(options: dict[str, Any]) -> str:
-    for name in (*FILTERS[1:], "limit", "all", "dry_run"):
-        if options.get(name) not in (None, False):
+    for name in (*FILTERS[1:], "limit", "after", "all", "dry_run"):
+        if options.get(name) not in (None, False, ""):
             option = name.replace("_", "-")
             return f"Give either ids or --{option}: together it is not clear which jobs you mean."
     return ""
@@ -170,7 +172,8 @@ _LIMIT_HELP = {
     "run": "The first N of them, as list shows them.",
 }
 _JSON_HELP = {
-    "list": "Print a JSON list, with arguments and tracebacks; secrets are hidden as in the admin.",
+    "list": 'Print {"jobs": [...], "next": cursor for --after, or null}, with arguments and tracebacks; secrets are '
+    "hidden as in the admin.",
     "show": "Print a JSON list, with all failures; secrets are hidden as in the admin.",
     "cancel": 'Print {"jobs": {id: "cancelled" or "asked"}, "failed": {id: why}}.',
     "requeue": 'Print {"requeued": n, "ids": [...]}.',

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import islice
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -16,7 +16,8 @@ from django_rtq.console.nouns import find_jobs
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import QueryError, Selection
-from django_rtq.console.search import check_states, read_query, search_all
+from django_rtq.console.redaction import redacted
+from django_rtq.console.search import STATES, check_states, read_query
 from django_rtq.core.commands.command import WRONG_USAGE
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.exceptions import JobNotFound
@@ -40,18 +41,17 @@ def read_selection(readers: Readers, options: dict[str, Any]) -> Selection:
             check_states(VERBS[options["action"]], selection)
     except QueryError as error:
         raise CommandError(str(error), returncode=WRONG_USAGE) from None
-    if options["action"] != "list":
-        known_queues(readers, selection.queues)
+    known_queues(readers, selection.queues)
     return selection
 
 
-def list_jobs(readers: Readers, options: dict[str, Any], limit: int | None) -> Iterator[JobDetails]:
-    """The jobs that match: those that a query finds as the search of the admin does, others as in find_jobs()."""
+def list_jobs(readers: Readers, options: dict[str, Any]) -> Iterator[tuple[JobDetails, Callable[[], str]]]:
+    """The jobs that match, redacted, each with the cursor behind it. What is hidden from people cannot be found."""
     selection = read_selection(readers, options)
-    if options["query"] is not None:
-        return islice(_found_by_query(readers, selection), limit)
-    found = find_jobs(readers, replace(selection, states=selection.states or LISTED_STATES))
-    return islice(found, limit)
+    usual = LISTED_STATES if options["query"] is None else STATES
+    selection = replace(selection, states=selection.states or usual)
+    found = find_jobs(readers, selection, cursor=options["after"], shown=redacted)
+    return ((redacted(job), partial(readers.job_list.cursor_behind, place)) for job, place in found)
 
 
 def find_one(readers: Readers, job_id: str, options: dict[str, Any]) -> JobDetails:
@@ -60,10 +60,3 @@ def find_one(readers: Readers, job_id: str, options: dict[str, Any]) -> JobDetai
     if options["queue"] not in (None, job.queue):
         raise JobNotFound(job_id)
     return job
-
-
-def _found_by_query(readers: Readers, query: Selection) -> Iterator[JobDetails]:
-    try:
-        yield from search_all(readers, query)
-    except QueryError as error:
-        raise CommandError(str(error)) from None

@@ -14,9 +14,9 @@ from django.utils.translation import override
 
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
-from django_rtq.console.commands.command import CLIENT, EVERY_QUEUE, LIMIT, NO_INPUT, Action, SheetCommand
+from django_rtq.console.commands.command import AFTER, CLIENT, EVERY_QUEUE, LIMIT, NO_INPUT, Action, SheetCommand
 from django_rtq.console.commands.job_actions import purge
-from django_rtq.console.commands.prompts import client_argument, confirm, known_queues, system_user
+from django_rtq.console.commands.prompts import client_argument, confirm, known_queues, positive, system_user
 from django_rtq.console.nouns import Place, erasure
 from django_rtq.console.output import as_json, count, number
 from django_rtq.console.reading.clients.client_list import SORTS
@@ -79,6 +79,7 @@ LIST_ARGUMENTS = [
     Argument("--reverse", action="store_true", help="Sort the other way round."),
     Argument("--search", default="", metavar="TEXT", help="Only clients whose names contain this text, in any case."),
     LIMIT.but(default=MOST_LISTED, help=f"List so many clients. The default is {MOST_LISTED}."),
+    AFTER.but(type=positive, default=0),
 ]
 LIMIT_ARGUMENTS = [
     QUEUE,
@@ -206,12 +207,16 @@ class Command(SheetCommand):
             is_reversed=options.get("reverse", False),
             search=options.get("search", ""),
         )
-        listed = [name.decode(errors="replace") for name in matching[: options.get("limit", MOST_LISTED)]]
+        start = options.get("after", 0)
+        end = start + options.get("limit", MOST_LISTED)
+        listed = [name.decode(errors="replace") for name in matching[start:end]]
         names = dict.fromkeys([*options.get("client", ()), *listed])
         state, clients = readers.clients.in_queue(queue, names)
         if options["json"]:
             rows = [as_dict(OF_QUEUE, client, of_shards=readers.is_of_all_shards) for client in clients]
-            self.stdout.write(as_json({**asdict(state), "matching": len(matching), "clients": rows}))
+            behind = str(end) if end < len(matching) else None
+            answer = {**asdict(state), "matching": len(matching), "clients": rows, "next": behind}
+            self.stdout.write(as_json(answer))
             return
         for whose, limits, why in (
             ("Whole queue", state.limits, holds_text(state.holds)),

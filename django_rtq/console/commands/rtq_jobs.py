@@ -16,6 +16,7 @@ from django_rtq.console.commands.job_display import job_dict_in_full, job_lines
 from django_rtq.console.commands.job_selection import find_one, list_jobs
 from django_rtq.console.nouns import OneJob
 from django_rtq.console.output import as_json, count, number
+from django_rtq.console.reading.jobs.job_page import WrongCursor
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.members import Membership, membership_of
 from django_rtq.console.reading.readers import Readers
@@ -69,20 +70,17 @@ class Command(SheetCommand):
 
     @override("en")
     def _list(self, options: dict[str, Any]) -> None:
-        limit = options["limit"]
-        if options["json"]:
-            self.print_sheet(options, JOBS, map(redacted, list_jobs(self.readers, options, limit)))
-            return
-        limit = limit or (None if options["all"] else LISTED)
-        jobs = list(map(redacted, list_jobs(self.readers, options, limit and limit + 1)))
-        self.print_sheet(options, JOBS, jobs[:limit], if_none=NO_MATCH if is_filtered(options) else NONE_AT_ALL)
-        if limit and len(jobs) > limit:
-            self.stdout.write(f"\nOnly the first {number(limit)} are shown: see --limit and --all.")
+        limit = options["limit"] or (None if options["json"] or options["all"] else LISTED)
+        rows, if_none = list_jobs(self.readers, options), NO_MATCH if is_filtered(options) else NONE_AT_ALL
+        try:
+            self.print_part(options, JOBS, rows, limit, if_none=if_none)
+        except WrongCursor as error:
+            raise CommandError(f"--after: {error}", returncode=WRONG_USAGE) from None
 
     def _list_ids(self, options: dict[str, Any]) -> None:
         jobs, problems = self._find(options)
         if options["json"] or jobs:
-            self.print_sheet(options, JOBS, map(redacted, jobs))
+            self.print_part(options, JOBS, ((redacted(job), str) for job in jobs), None, if_none="")
         self._report_problems(options, problems)
 
     @override("en")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from django_rtq.console.commands.command import LIMIT, Action, SheetCommand
+from functools import partial
+
+from django_rtq.console.commands.command import AFTER, LIMIT, Action, SheetCommand
+from django_rtq.console.commands.prompts import positive
 from django_rtq.console.output import count
 from django_rtq.console.reading.members import recent_in
 from django_rtq.console.subjects.workflows import STEPS, WORKFLOWS
@@ -19,7 +22,7 @@ class Command(SheetCommand):
     actions = {
         "list": Action(
             "Show the workflows in which something happened last.",
-            [LIMIT.but(default=50, help="At most so many (default: 50).")],
+            [LIMIT.but(default=50, help="At most so many (default: 50)."), AFTER.but(type=positive, default=0)],
             reads_only=True,
         ),
         "show": Action(
@@ -34,8 +37,10 @@ class Command(SheetCommand):
     }
 
     def do_list(self, options: Options) -> None:
-        flows = recent_in(self.readers, options["limit"])
-        self.print_sheet(options, WORKFLOWS, flows, if_none="There is no workflow.")
+        limit, start = options["limit"], options["after"]
+        flows = enumerate(recent_in(self.readers, limit + 1, start=start), start + 1)
+        rows = ((flow, partial(str, number)) for number, flow in flows)
+        self.print_part(options, WORKFLOWS, rows, limit, if_none="There is no workflow.")
 
     def do_show(self, options: Options) -> None:
         progress = self._find(options).progress()

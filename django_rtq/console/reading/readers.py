@@ -119,7 +119,7 @@ class Readers:
         filter: JobFilter = ALL_JOBS,
         shown: Shown = lambda job: job,
     ) -> QueuePage:
-        """queues.get(), job_list.page() and clients.busiest() at once: one round trip, more with some filters."""
+        """queues.get(), a page of jobs and clients.busiest() at once: one round trip, more with some filters."""
         keys, history, now_ms = self._keys.of(queue), self.overview.series, time.time_ns() // 1_000_000
         walk = JobWalk(self.broker, [(queue, state)], filter, shown=shown)
         walk.also = [

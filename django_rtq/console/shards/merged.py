@@ -6,9 +6,10 @@ For pages, all shards are asked at once. One that does not answer is left out, a
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ from django_rtq.console.reading.clients.clients import ClientReader, most_queued
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadGroups, DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
-from django_rtq.console.reading.jobs.job_page import DEPTH, JobPage
+from django_rtq.console.reading.jobs.job_page import DEPTH, JobPage, WrongCursor, encode_cursor
 from django_rtq.console.reading.jobs.queue_position import QueuePosition
 from django_rtq.console.reading.jobs.walk import JobListReader, JobWalk, List, Shown
 from django_rtq.console.reading.memory import MemoryReader
@@ -31,7 +32,7 @@ from django_rtq.console.reading.readers import MOST_CLIENTS, QueuePage, Readers,
 from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
 from django_rtq.console.reading.task_details import TaskDetails, TaskReader
 from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards
-from django_rtq.console.shards.merged_page import merged_page, order, read_places
+from django_rtq.console.shards.merged_page import merged_page, order, read_places, write_places
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import (
     place_of_job,
@@ -278,22 +279,38 @@ class _SharedOverview(SharedOverview):
 
 
 class _JobList(_Merged, JobListReader):
-    def each(self, queue: str, state: str, filter: JobFilter = ALL_JOBS, **options: Any) -> Iterator[JobDetails]:
-        """In the order of page(), which would read a page of each shard for each page of all."""
+    def each(
+        self, lists: Sequence[List], filter: JobFilter = ALL_JOBS, *, cursor: str = "", shown: Shown = lambda job: job
+    ) -> Iterator[tuple[JobDetails, Any]]:
+        """In the order of search().page(), which would read a page of each shard for each page of all."""
+        places, ranks = dict(read_places(cursor)), {list_: number for number, list_ in enumerate(lists)}
+        if cursor and not places:
+            raise WrongCursor(f"{cursor!r} is not a cursor of this list.")
+        dead = [list_ for list_ in lists if list_[1] == "dead"]
+        ranks.update((list_, ranks[dead[0]]) for list_ in dead)
 
-        def ordered(number: int) -> Iterator[tuple[tuple[float, float], JobDetails]]:
-            jobs = readers_of(shard_place(number)).job_list.each(queue, state, filter, **options)
+        def ordered(number: int) -> Iterator[tuple[tuple[int, tuple[float, float]], JobDetails, Sequence[Any]]]:
+            if (begun := places.get(number, "")) is None:
+                return
+            counters = defaultdict[int, Iterator[int]](count)
+            jobs = readers_of(shard_place(number)).job_list.each(lists, filter, cursor=begun, shown=shown)
             try:
-                for position, job in enumerate(jobs):
-                    yield order(job, position), replace(job, shard=number)
+                for job, place in jobs:
+                    rank = ranks[place[0], place[1]]
+                    yield (rank, order(job, next(counters[rank]))), replace(job, shard=number), place
             except BrokerError as error:
                 if self._shards.is_strict:
                     raise
                 self._shards.silent[number] = SilentShard(number, utc_now(), str(error))
 
-        return map(itemgetter(1), heapq.merge(*map(ordered, self._shards.answering()), key=itemgetter(0)))
+        for _, job, place in heapq.merge(*map(ordered, self._shards.answering()), key=itemgetter(0)):
+            places[job.shard or 0] = encode_cursor(place)
+            yield job, places
 
-    def search(self, lists: Sequence[List], filter: JobFilter, **options: Any) -> JobWalk:
+    def cursor_behind(self, place: Any) -> str:
+        return write_places(place)
+
+    def search(self, lists: Sequence[List], filter: JobFilter = ALL_JOBS, **options: Any) -> JobWalk:
         return _Search(self._shards, lists, filter, **options)
 
 

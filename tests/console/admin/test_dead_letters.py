@@ -115,7 +115,7 @@ def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, readers, 
     die(broker, *"abcde")
     answer = operator.post(f"{BULK}requeue/", {"q": DEAD, "until_ms": LATER})
     assert readers.queues.get(QUEUE).dead == 3
-    page = readers.job_list.page(QUEUE, "queued")
+    page = readers.job_list.search([(QUEUE, "queued")]).page()
     assert page.jobs[0].task == run_bulk_action.name
     assert page.jobs[0].priority == 100
     assert LogEntry.objects.count() == 1

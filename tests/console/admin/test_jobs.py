@@ -198,7 +198,7 @@ def test_a_job_is_enqueued_by_hand(operator, readers, broker):
         follow=True,
     )
     assert answer.status_code == 200
-    (job,) = readers.job_list.page("bulk", "scheduled").jobs
+    (job,) = readers.job_list.search([("bulk", "scheduled")]).page().jobs
     assert (job.task, job.args, job.kwargs, job.client) == (MAIL, ["bakery"], {"order_id": 5}, "bakery")
     assert job.id in logged()[0]
 

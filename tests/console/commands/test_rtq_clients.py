@@ -106,6 +106,8 @@ def test_the_list_is_sorted_searched_and_limited(broker, readers):
     assert ran.out.splitlines()[-1] == "Listed: 2 of 3 clients. Find others with --search, --sort or --limit."
     found = run("rtq_clients", "list", "default", "--json", "--sort", "name", "--limit", "1").json
     assert (found["matching"], [each["client"] for each in found["clients"]]) == (3, ["Baker"])
+    rest = run("rtq_clients", "list", "default", "--json", "--sort", "name", "--after", found["next"]).json
+    assert ([each["client"] for each in rest["clients"]], rest["next"]) == (["bakery", "florist"], None)
     assert " ".join(sorted(found["clients"][0])) == (
         "busy_seconds client fair fair_runs holds is_blocked limits oldest_seconds own pause queue queued reason "
         "running runs scheduled starts time"

@@ -16,7 +16,7 @@ OUTAGE = "Redis did not answer in time: "
 
 
 def dead_ids(readers):
-    return {job.id for queue in readers.queues.names() for job in readers.job_list.each(queue, "dead")}
+    return {job.id for queue in readers.queues.names() for job, _ in readers.job_list.each([(queue, "dead")])}
 
 
 def break_after(monkeypatch, steps, error):

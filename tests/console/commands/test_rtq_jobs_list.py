@@ -38,7 +38,7 @@ def _task(monkeypatch):
 
 
 def ids(ran):
-    return [letter["id"] for letter in ran.json]
+    return [letter["id"] for letter in ran.json["jobs"]]
 
 
 def test_json_tells_all_of_a_dead_letter(broker):
@@ -46,7 +46,7 @@ def test_json_tells_all_of_a_dead_letter(broker):
     args = [moment, Decimal("1.20"), time(3, 4, tzinfo=timezone.utc), timedelta(hours=1), "ä"]
     job_id = dead_letter(broker, client="acme", args=args, kwargs={"n": 1})
 
-    (letter,) = run("rtq_jobs", "list", "--json").json
+    (letter,) = run("rtq_jobs", "list", "--json").json["jobs"]
 
     died_at = datetime.fromisoformat(letter.pop("died_at"))
     assert abs(datetime.now(timezone.utc) - died_at) < timedelta(seconds=10)
@@ -78,7 +78,7 @@ def test_json_is_written_job_by_job(broker, monkeypatch):
     def found(*selected):
         for number in range(3):
             written.append(out.getvalue().count('"id"'))
-            yield JobDetails(id=f"{number}", queue=QUEUE, state=JobState.QUEUED)
+            yield JobDetails(id=f"{number}", queue=QUEUE, state=JobState.QUEUED), str
 
     monkeypatch.setattr(rtq_jobs, "list_jobs", found)
     call_command("rtq_jobs", "list", "--json", stdout=out)
@@ -92,7 +92,7 @@ def test_secrets_are_hidden_in_all_that_is_printed(broker):
     ran = run("rtq_jobs", "list", "--json")
     table = run("rtq_jobs", "list", verbosity=2)
 
-    (letter,) = ran.json
+    (letter,) = ran.json["jobs"]
     assert letter["args"] == ["ann", "seen"]
     assert letter["kwargs"] == {"token": HIDDEN, "n": 1}
     assert "s3cret" not in ran.out + table.out
@@ -136,13 +136,35 @@ def test_the_table_ends_at_a_limit_and_says_so(broker):
     assert len(run("rtq_jobs", "list").out.splitlines()) == 1 + 50 + 2
     assert len(run("rtq_jobs", "list", "--limit", "51").out.splitlines()) == 1 + 51
     assert len(run("rtq_jobs", "list", "--all").out.splitlines()) == 1 + 51
-    assert len(run("rtq_jobs", "list", "--json").json) == 51
+    assert len(ids(run("rtq_jobs", "list", "--json"))) == 51
+
+
+def test_a_list_goes_on_behind_its_cursor_and_misses_nothing_whatever_happens_meanwhile(broker, readers):
+    made = [dead_letter(broker, queue=queue) for queue in (QUEUE, "bulk", "low") for _ in range(4)]
+    made += [claimed_job(broker).id, *(retrying_job(broker).id for _ in range(2)), scheduled_job(broker).id]
+    made += [queued_job(broker, client=client, queue=queue).id for queue in ("low", QUEUE) for client in "aab"]
+    for queue in (QUEUE, "bulk", "low"):  # several died at once
+        ids_of = broker.redis.execute_one(("ZRANGE", broker.keys.of(queue).dead, 0, -1))
+        for number, job_id in enumerate(ids_of):
+            broker.redis.execute_one(("ZADD", broker.keys.of(queue).dead, 1_700_000_000_000 + number // 3, job_id))
+    whole = ids(run("rtq_jobs", "list", "--json"))
+    listed, cursor = [], ""
+
+    while cursor is not None:
+        page = run("rtq_jobs", "list", "--json", "--limit", "2", *(["--after", cursor] if cursor else []))
+        listed += ids(page)
+        cursor = page.json["next"]
+        dead_letter(broker, queue="bulk")  # newer than all
+        readers.actions.done("discard", "low", listed)
+
+    assert [job_id for job_id in listed if job_id in made] == whole
+    assert sorted(whole) == sorted(made)
 
 
 def test_where_there_is_none_it_says_so(broker):
     assert run("rtq_jobs", "list").out == "There are no jobs.\n"
     assert run("rtq_jobs", "list", "--task", "x").out == "No job matches.\n"
-    assert run("rtq_jobs", "list", "--json").json == []
+    assert run("rtq_jobs", "list", "--json").json == {"jobs": [], "next": None}
 
 
 @pytest.mark.parametrize("line", ["not json", "3", '"text"', "[]", '{"error": null, "error_class": 5}'])
@@ -167,7 +189,7 @@ def all_states(broker):
 
 
 def test_all_but_finished_jobs_are_listed_the_running_ones_first(all_states):
-    found = run("rtq_jobs", "list", "--json").json
+    found = run("rtq_jobs", "list", "--json").json["jobs"]
 
     assert [job["state"] for job in found] == ["running", "retrying", "queued", "scheduled", "dead"]
     assert [job["id"] for job in found] == [all_states[job["state"]] for job in found]
@@ -273,9 +295,11 @@ def test_jobs_are_found_by_a_query(broker):
     ("arguments", "said"),
     [
         (["--query", "stat:dead"], "stat:dead: there is no such field"),
-        (["--query", "queue:nowhere"], "queue:nowhere: no queue of this name was used yet."),
+        (["--query", "queue:nowhere"], "No queue 'nowhere' is declared, or has been used yet."),
         (["--query", "dead", "--task", "mail"], "Give either --query or --task, not both."),
         (["x", "--query", "dead"], "Give either ids or --query"),
+        (["x", "--after", "W10"], "Give either ids or --after"),
+        (["--after", "W10"], "--after: 'W10' is not a cursor of this list."),
     ],
 )
 def test_a_query_that_cannot_be_used_is_refused(broker, arguments, said):

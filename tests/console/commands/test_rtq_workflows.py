@@ -32,13 +32,18 @@ def test_a_list_and_one(broker):
 def test_json(broker):
     begun_flow(broker, *CHAIN)
 
-    (flow,) = json.loads(run("rtq_workflows", "list", "--json").out)
+    (flow,) = run("rtq_workflows", "list", "--json").json["workflows"]
 
     assert [flow[name] for name in ("id", "state", "name", "ended_at")] == [FLOW, "running", "flow", None]
     assert flow["steps"][1] == {
         **{"number": 1, "task": "t", "queue": "default", "state": "waiting"},
         **{"size": 1, "done": 0, "dead": 0, "gone": 0, "after": [0]},
     }
+    begun_flow(broker, {"size": 1}, flow_id="0123456789ac", name="other flow")
+    first = run("rtq_workflows", "list", "--limit", "1", "--json").json
+    rest = run("rtq_workflows", "list", "--limit", "1", "--after", first["next"], "--json").json
+    assert [page["workflows"][0]["name"] for page in (first, rest)] == ["other flow", "flow"]
+    assert rest["next"] is None
     assert json.loads(run("rtq_workflows", "show", FLOW, "--json").out) == [flow]
 
 

@@ -10,7 +10,7 @@ from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.members import membership_of, why_not_started
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.reading.selection import QueryError, Selection
-from django_rtq.console.search import read_query, search_all
+from django_rtq.console.search import read_query, search
 from django_rtq.core.handle import JobHandle
 from django_rtq.testing import drain
 from django_rtq.workflows import workflow_store
@@ -59,7 +59,7 @@ def two_flows(broker):
 
 
 def found(query):
-    return [job.id for job in search_all(readers_of(), read_query(readers_of(), query))]
+    return [job.id for job in search(readers_of(), read_query(readers_of(), query)).page.jobs]
 
 
 def test_a_query_finds_the_jobs_of_a_workflow_by_its_name_or_id(broker):
@@ -93,7 +93,7 @@ def test_all_waiting_jobs_of_a_workflow_are_cancelled_and_no_others(broker):
 
     call_command("rtq_jobs", "cancel", "--query", f"workflow:{OTHER}", "--no-input", stdout=StringIO())
 
-    (left,) = search_all(readers_of(), Selection(states=["queued"]))
+    (left,) = search(readers_of(), Selection(states=["queued"])).page.jobs
     assert membership_of(left.id, "") is None
 
 

@@ -82,7 +82,7 @@ def test_json_of_all_shards_is_that_of_one_place(shards):
     assert said("rtq_workers", "quiet", "host:1:x") == {"asked": ["s"], "failed": []}
     clients = said("rtq_clients", "list", "default")["clients"]
     assert {(each["client"], *each["shards"]) for each in clients} == {(client_of(shard), shard) for shard in (0, 1)}
-    jobs = {(job["shard"], job["id"]) for job in said("rtq_jobs", "list")}
+    jobs = {(job["shard"], job["id"]) for job in said("rtq_jobs", "list")["jobs"]}
     assert jobs == {(0, here.id), (1, there.id)}
     assert [(job["shard"], job["id"]) for job in said("rtq_jobs", "show", there.id)] == [(1, there.id)]
     state = said("rtq")

@@ -114,7 +114,7 @@ def test_its_id_leads_pages_and_commands_to_it(shards, operator, shard):  # noqa
         return json.loads(output.getvalue())
 
     assert get_workflow(flow.id) == flow.handle
-    assert {row["id"] for row in command("list")} == {flow.id, other.id}
+    assert {row["id"] for row in command("list")["workflows"]} == {flow.id, other.id}
     assert [row["id"] for row in command("show", flow.id)] == [flow.id]
     listed = operator.get(f"{RTQ}workflow/").content.decode()
     assert flow.id in listed

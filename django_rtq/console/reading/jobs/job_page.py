@@ -26,6 +26,10 @@ DEPTH = 5000  # jobs that a search with a filter looks at
 LISTS = ("queued", "scheduled", "running", "retrying", "dead", "finished")
 
 
+class WrongCursor(ValueError):
+    """A cursor is not one of these lists."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPage:
     """Some jobs, and where the next page begins."""

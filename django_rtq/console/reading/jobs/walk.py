@@ -7,10 +7,12 @@ lib/search_steps.lua.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from itertools import groupby
+from typing import Any, TypeAlias, TypeGuard
 
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
@@ -19,6 +21,7 @@ from django_rtq.console.reading.jobs.job_page import (
     LISTS,
     LONGEST_PAGE,
     JobPage,
+    WrongCursor,
     checked_place,
     decode_list,
     encode_cursor,
@@ -35,6 +38,8 @@ _DEAD = ("dead", "oldest")
 
 List = tuple[str, str]  # queue, name of a list
 Shown = Callable[[JobDetails], JobDetails]  # what the user may see of a job: the filter is applied to that
+
+_Placed: TypeAlias = tuple[JobDetails, Sequence[Any]]  # a job, its list and its place there
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,44 +238,49 @@ class JobListReader:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def page(
-        self,
-        queue: str,
-        state: str,
-        *,
-        cursor: str = "",
-        limit: int = 50,
-        filter: JobFilter = ALL_JOBS,
-        depth: int = DEPTH,
-    ) -> JobPage:
-        """Up to `limit` jobs that match. The state is one of LISTS: see there for the order. Raises ValueError."""
-        return self.search([(queue, state)], filter).page(cursor, limit, depth)
-
     def search(
         self,
         lists: Sequence[List],
-        filter: JobFilter,
+        filter: JobFilter = ALL_JOBS,
         *,
         sizes: Mapping[List, int] | None = None,
         shown: Shown = lambda job: job,
     ) -> JobWalk:
-        """A search of several lists, each a queue and a state: see JobWalk."""
+        """A walk of several lists, each a queue and a state: see JobWalk."""
         return JobWalk(self._broker, lists, filter, sizes=sizes, shown=shown)
 
     def each(
-        self, queue: str, state: str, filter: JobFilter = ALL_JOBS, *, at_once: int = MAINTAIN_AT_ONCE
-    ) -> Iterator[JobDetails]:
-        """All jobs that match, page by page: see LISTS for the states and the order. Raises ValueError.
+        self, lists: Sequence[List], filter: JobFilter = ALL_JOBS, *, cursor: str = "", shown: Shown = lambda job: job
+    ) -> Iterator[tuple[JobDetails, Any]]:
+        """All jobs of these lists that match, list by list, each with what cursor_behind() takes: see LISTS.
 
-        They may change their state while this goes on; jobs that come meanwhile may be left out.
+        Dead letters of all queues come together, the newest first. Jobs may change their state while this goes on, and
+        those that come meanwhile may be left out. Raises WrongCursor.
         """
-        cursor = ""
-        while True:
-            page = self.page(queue, state, cursor=cursor, limit=at_once, filter=filter)
-            yield from page.jobs
-            cursor = page.next_cursor
-            if not cursor:
-                return
+        begun = decode_list(cursor)
+        if cursor and tuple(begun[:2]) not in lists:
+            raise WrongCursor(f"{cursor!r} is not a cursor of this list.")
+        for is_dead, group in groupby(lists, key=lambda list_: list_[1] == "dead"):
+            some = list(group)
+            if begun and tuple(begun[:2]) not in some:
+                continue
+            if is_dead:  # a place in the list of one queue is one in all of them
+                walks = (self._walk([of], filter, encode_cursor([*of, *begun[2:]]), shown) for of in some)
+                yield from heapq.merge(*walks, key=lambda found: (float(found[1][2]), found[1][3]), reverse=True)
+            else:
+                yield from self._walk(some, filter, cursor, shown)
+            cursor, begun = "", []
+
+    def cursor_behind(self, place: Any) -> str:
+        """Where a list of the same jobs goes on behind one. To be asked before the next one is."""
+        return encode_cursor(place)
+
+    def _walk(self, lists: Sequence[List], filter: JobFilter, cursor: str, shown: Shown) -> Iterator[_Placed]:
+        walk, has_more = self.search(lists, filter, shown=shown), True
+        while has_more:
+            page = walk.page(cursor, MAINTAIN_AT_ONCE)
+            yield from ((job, place) for job, (place, _) in zip(page.jobs, page.places, strict=True))
+            cursor, has_more = page.next_cursor, bool(page.next_cursor)
 
 
 def list_sizes(details: Mapping[str, QueueDetails], lists: Iterable[List]) -> dict[List, int]:
