@@ -37,11 +37,10 @@ def new_job(
     serializer.check_body(name, body, config.max_payload_bytes)
     if not isinstance(client, str):
         client = client_name(f"{name}: client", signature.apply(client, args, kwargs))
-    unique, lock = task.uniqueness, tuple[Any, ...]()
-    if unique is not None:
-        lock = (unique.digest(args, kwargs), unique.until, unique.limit_ms, unique.on_conflict)
-    return NewJob(
-        new_job_id() if new_id is None else new_id(client, *lock[:1]),
+    unique = task.uniqueness
+    digest = "" if unique is None else unique.digest(args, kwargs)
+    job = NewJob(
+        new_job_id() if new_id is None else new_id(client, digest),
         task.priority,
         config.max_crashes if task.max_crashes is None else task.max_crashes,
         client,
@@ -49,8 +48,11 @@ def new_job(
         task.expires_in,
         "1" if task.at_front else "",
         body,
-        *lock,
+        digest,
     )
+    if unique is None:
+        return job
+    return job._replace(until=unique.until, limit_ms=unique.limit_ms, on_conflict=unique.on_conflict)
 
 
 def check_call(task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
