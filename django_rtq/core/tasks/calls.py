@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from django_rtq.core.broker.messages import NewJob
@@ -15,16 +15,38 @@ from django_rtq.core.jobs.job import new_job_id, write_body
 from django_rtq.core.validation import is_whole
 from django_rtq.exceptions import InvalidTask, PayloadError
 
-if TYPE_CHECKING:
-    from django_rtq.core.tasks.task import Task
-
 MAX_CLIENT_LENGTH = 200
 
 ClientOption = str | Callable[..., Any]
 
 
+class CalledTask(Protocol):
+    """What a call needs to know of its task. Task imports this module, so it is not named here."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def client(self) -> ClientOption: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def max_crashes(self) -> int | None: ...
+    @property
+    def at_front(self) -> bool: ...
+    @property
+    def due(self) -> str: ...
+    @property
+    def expires_in(self) -> str: ...
+    @property
+    def options_in_record(self) -> str: ...
+    @property
+    def uniqueness(self) -> Any: ...  # Uniqueness, which imports this module, or None
+    @property
+    def call_signature(self) -> Signature: ...
+
+
 def new_job(
-    task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any], new_id: Callable[..., str] | None = None
+    task: CalledTask, args: Sequence[Any], kwargs: dict[str, Any], new_id: Callable[..., str] | None = None
 ) -> NewJob:
     """A job for Broker.enqueue, with checked arguments. Raises what delay() raises for invalid ones.
 
@@ -55,7 +77,7 @@ def new_job(
     return job._replace(until=unique.until, limit_ms=unique.limit_ms, on_conflict=unique.on_conflict)
 
 
-def check_call(task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def check_call(task: CalledTask, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Raises InvalidTask if periodic jobs cannot have these arguments."""
     try:
         task.call_signature.check(args, kwargs)

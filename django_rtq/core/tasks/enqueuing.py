@@ -8,7 +8,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 from django.db import connections
@@ -19,7 +19,7 @@ from django_rtq.core.broker.messages import EnqueueCall, NewJob, Unreplicated, i
 from django_rtq.core.broker.task_backends import router
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
-from django_rtq.core.tasks.calls import new_job
+from django_rtq.core.tasks.calls import CalledTask, new_job
 from django_rtq.core.transactions import (
     OnCommit,
     away,
@@ -38,7 +38,7 @@ from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob, N
 if TYPE_CHECKING:
     from django.tasks import TaskResult
 
-    from django_rtq.core.tasks.task import Task
+    from django_rtq.core.tasks.options.uniqueness import OnConflict
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -49,6 +49,19 @@ Handles: TypeAlias = list[JobHandle[Any]]
 
 STORED = frozenset(("ok", "exists"))  # what most answers are
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1  # seconds between two tries while a queue is full: each is twice the one before
+
+
+class EnqueuedTask(CalledTask, Protocol):
+    """What sending needs to know of a task, besides. Task imports this module, so it is not named here."""
+
+    @property
+    def queue(self) -> str: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def on_commit(self) -> OnCommit: ...
+    @property
+    def unique_on_conflict(self) -> OnConflict: ...
 
 
 # -- the methods of tasks
@@ -206,7 +219,7 @@ class EnqueueMethods(Generic[P, R_co]):
 # -- sending
 
 
-def send(task: Task[Any, Any], calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
     queue, backend = task.queue, task.backend
     jobs = _new_jobs(task, queue, calls, all_or_none)
@@ -229,7 +242,7 @@ def send(task: Task[Any, Any], calls: Iterable[Arguments], all_or_none: bool = F
     return _handles(task, queue, jobs, answers)
 
 
-async def asend(task: Task[Any, Any], calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
     """send() for coroutines, without waiting for a commit."""
     queue = task.queue
     jobs, enqueue = _new_jobs(task, queue, calls, all_or_none), get_broker(task.backend).aenqueue
@@ -243,7 +256,7 @@ async def asend(task: Task[Any, Any], calls: Iterable[Arguments], all_or_none: b
     return _handles(task, queue, jobs, answers)
 
 
-def _new_jobs(task: Task[Any, Any], queue: str, calls: Iterable[Arguments], all_or_none: bool) -> list[NewJob]:
+def _new_jobs(task: EnqueuedTask, queue: str, calls: Iterable[Arguments], all_or_none: bool) -> list[NewJob]:
     if get_config().shards is None:
         return [new_job(task, args, kwargs) for args, kwargs in calls]
     new_id = router().new_ids(task.backend, queue)
@@ -253,7 +266,7 @@ def _new_jobs(task: Task[Any, Any], queue: str, calls: Iterable[Arguments], all_
     return jobs
 
 
-def _handles(task: Task[Any, Any], queue: str, jobs: Sequence[NewJob], answers: Sequence[str]) -> Handles:
+def _handles(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob], answers: Sequence[str]) -> Handles:
     """A handle for each job: that of the first one for a duplicate. Raises QueueFull, DuplicateJob, NotReplicated."""
     backend = task.backend
     if isinstance(answers, Unreplicated):
@@ -272,7 +285,7 @@ def _handles(task: Task[Any, Any], queue: str, jobs: Sequence[NewJob], answers: 
     return handles
 
 
-def waits_by_default(task: Task[Any, Any]) -> bool:
+def waits_by_default(task: EnqueuedTask) -> bool:
     """Whether its jobs come through TASKS and wait for the commit, although neither an option nor a setting says so.
 
     Packages enqueue them in transactions: they are made for backends whose jobs are rows of the database.
@@ -280,7 +293,7 @@ def waits_by_default(task: Task[Any, Any]) -> bool:
     return task.backend != "" and task.on_commit is None and integrations_wait()
 
 
-def _open_transaction(task: Task[Any, Any]) -> str | None:
+def _open_transaction(task: EnqueuedTask) -> str | None:
     """The database whose commit the jobs have to wait for."""
     if task.backend and waits_by_default(task) and (block := open_database(has_block)):
         return block
@@ -297,7 +310,7 @@ def awaited_transaction(name: str, option: OnCommit) -> str | None:
     return alias if alias and has_transaction(alias) else None
 
 
-def _enqueue_on_commit(alias: str, task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool) -> Handles:
+def _enqueue_on_commit(alias: str, task: EnqueuedTask, jobs: Sequence[NewJob], all_or_none: bool) -> Handles:
     """Enqueue the jobs when the transaction commits. The handles of duplicates are corrected then."""
     queue, backend = task.queue, task.backend
     handles: Handles = [JobHandle(job.id, queue, backend=backend) for job in jobs]
