@@ -99,7 +99,7 @@ class Demo:
 
     def _show_dead(self, jobs: DemoJobs) -> None:
         print("\n$ manage.py rtq_jobs list --state dead")
-        letters = json.loads(self._manage("rtq_jobs", "list", "--state", "dead", "--json"))
+        letters = json.loads(self._manage("rtq_jobs", "list", "--state", "dead", "--json"))["jobs"]
         kinds = Counter(
             (letter["task"].rpartition(".")[2], letter["error_class"].rpartition(".")[2], letter["attempts"])
             for letter in letters
