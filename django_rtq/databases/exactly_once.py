@@ -81,7 +81,7 @@ class ExactlyOnce:
                     run.interruptible.end()  # before the commit, or not at all
                 return result
         except _HasCommittedError:
-            text = str(_select(self._alias, job.job_id, "result"))
+            text = _select(self._alias, job.job_id, "result") or _NOT_KEPT  # the row may be deleted by now
             if run.keeps_result and not text:
                 raise Bury(
                     "Its result, which another step of its workflow takes, was not kept in the database."

@@ -444,6 +444,16 @@ def test_one_that_is_too_large_for_another_step_leaves_no_effect(broker, member,
     assert effects() == []
 
 
+def test_a_row_without_a_result_says_that_none_was_kept(broker, effects, caplog):
+    caplog.set_level("INFO", "django_rtq")
+    job = once_tasks.effect.delay("a")
+    CommittedJob.objects.create(job_id=job.id, queue="once", committed_at=timezone.now(), result=None)
+    drain()
+
+    assert (job.state, job.result) == (JobState.SUCCEEDED, None)
+    assert "its result is None, because the first one was not kept" in caplog.text
+
+
 def test_no_interrupt_comes_when_it_commits(effects):
     with eager(time_limits=True):
         job = watch_alarm.using(time_limit=60).delay()
