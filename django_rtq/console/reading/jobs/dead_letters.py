@@ -57,9 +57,11 @@ class DeadGroup:
 
 def merged_groups(lists: Iterable[Iterable[DeadGroup]]) -> list[DeadGroup]:
     """Those of one queue, task and error are one. The latest first."""
-    latest = attrgetter("last_at")
-    groups = merge_by("queue task error_class", sorted(joined(lists), key=latest, reverse=True))
-    return sorted(groups, key=latest, reverse=True)
+    return _latest_first(merge_by("queue task error_class", _latest_first(joined(lists))))
+
+
+def _latest_first(groups: Iterable[DeadGroup]) -> list[DeadGroup]:
+    return sorted(groups, key=attrgetter("last_at"), reverse=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,7 @@ class DeadLetters:
         same = {queue: kept[queue] for queue in queues if queue in kept and kept[queue][0] == seen[queue]}
         read = self._read({queue: min(depth, replies[queue][0]) for queue in queues if queue not in same})
         self._kept = same | {queue: (seen[queue], groups) for queue, groups in read.items()}
-        groups = merged_groups(of_queue for _, of_queue in self._kept.values())
+        groups = _latest_first(joined(of_queue for _, of_queue in self._kept.values()))
         total = sum(size for size, _newest in replies.values())
         return DeadGroups(groups=groups, searched=sum(group.count for group in groups), total=total)
 
