@@ -225,10 +225,14 @@ class RTQBackend(BaseTaskBackend):
 
 
 def _adopt_declared(found: Any) -> None:
-    """Register a task of django.tasks that was declared for any backend of TASKS, when a job of it comes: with
-    "default" if that is ours, or the first that is."""
+    """Register a task of django.tasks that was declared for any backend of TASKS, when a job of it comes.
+
+    It is of "default" if that is a backend of ours, or else of the first that is.
+    """
+    if not isinstance(found, DjangoTask):  # type: ignore[misc]
+        return
     ours = [backend for backend in task_backends.all() if isinstance(backend, RTQBackend)]
-    if isinstance(found, DjangoTask) and ours:  # type: ignore[misc]
+    if ours:
         min(ours, key=lambda backend: backend.alias != DEFAULT_TASK_BACKEND_ALIAS).adopt(found)
 
 
