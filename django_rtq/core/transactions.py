@@ -1,4 +1,6 @@
-"""Which commit jobs wait for, as the settings and the option `on_commit` of a task say; and sends them when it comes.
+"""Jobs and database transactions: which commit jobs wait for, and how they are sent after it.
+
+The settings and the option `on_commit` of a task say which commit it is.
 
 1. delay() is called while the transaction of the database is open: defer() registers the call with Django's on_commit()
 2. a rollback, also to a savepoint, forgets the calls that were made since: Django sees to that
