@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from django_rtq import JobNotFound
+from django_rtq import JobNotFound, rtq
 from django_rtq.console.reading.readers import readers_of
 from tests.core.worker.conservation import places, records
 from tests.core.worker.overlaps import most_at_once
@@ -141,6 +141,7 @@ def test_both_versions_work_side_by_side(old, new, folder, client):
     arguments = ("--queues=*", "--processes=2", "--concurrency=2", "--drain-seconds=5")
     producers = [version.start("produce.py", SECONDS, version.name) for version in (old, new)]
     workers = [version.start(*arguments) for version in (old, new)]
+    wait_until(lambda: len(list(rtq.workers)) == 4)  # before that a signal would end them at once
     for version in (new, old):  # an upgrade, and the way back
         wanted = len(ends(folder)) + 500
         wait_until(lambda wanted=wanted: len(ends(folder)) > wanted)
