@@ -134,6 +134,7 @@ _CANCEL = Verb(
 OF_JOB: dict[str, Verb] = {
     "requeue": Verb(
         name="requeue", label=gettext_lazy("Requeue"), permission=permissions.REQUEUE, applies=_is_dead,
+        is_harmless=True,
     ),
     "move": Verb(
         name="requeue", label=gettext_lazy("Requeue in another queue"), permission=permissions.REQUEUE,
@@ -162,6 +163,7 @@ OF_JOB: dict[str, Verb] = {
     ),
     "run_now": Verb(
         name="run_now", label=gettext_lazy("Run now"), permission=permissions.REQUEUE,
+        is_harmless=True,
         applies=lambda job: job.state in WAITING and bool(job.due_at),
     ),
     "again": Verb(

@@ -46,9 +46,17 @@ def get_ids(data: QueryDict) -> list[str]:
     return [i for i in dict.fromkeys(data.getlist("id")) if 0 < len(i) <= MAX_TEXT_LENGTH][:MAX_IDS]
 
 
+def given(request: HttpRequest) -> QueryDict:
+    """What the address of a request says, and its form over that."""
+    data = request.GET.copy()
+    for name, texts in request.POST.lists():
+        data.setlist(name, texts)
+    return data
+
+
 def get_next_url(request: HttpRequest, default: str) -> str:
     """Where to redirect after an action: the page the user came from, if it is on this site."""
-    target = (request.POST if request.method == "POST" else request.GET).get("next", "")
+    target = given(request).get("next", "")
     is_ours = len(target) <= 4000 and url_has_allowed_host_and_scheme(
         target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )

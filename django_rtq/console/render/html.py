@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape  # that of Django takes three times as long
 from types import MappingProxyType
 from typing import Any
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from django_rtq.console.acting.verb import Target, Verb
@@ -28,12 +27,9 @@ class Viewer:
 
     url: PageUrl
     may: Callable[[str], bool]  # whether that permission is given
-    token: str = ""  # for forms, against requests that other sites forge
-    here: str = ""  # the address of the page, to which an action leads back
+    here: str = ""  # the address of the page, to which what is asked leads back
     sees_all_shards: bool = False
     tick: Any = ""  # what the box is called that selects the row %(id)s; "": there is none
-    #: What an address of an action says of a row: its name in the path, or else fields of the form.
-    fields: Callable[[str], Mapping[str, str]] | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +50,7 @@ def listing(sheet: Sheet[Row], found: Found, wanted: Wanted, viewer: Viewer) -> 
     """What the template of a list shows."""
 
     def address(wanted: Wanted) -> str:
-        return viewer.url(f"{sheet.model}_changelist", query=wanted.query(sheet.order))
+        return viewer.url(f"{sheet.model}_{sheet.list_page}", query=wanted.query(sheet.order))
 
     shown = len(sheet.groups(found.rows))
     return {
@@ -122,7 +118,7 @@ def _table(
 ) -> Table:
     shown = [column for column in columns if not column.under]
     under = {column.name: _under(column, columns) for column in shown}
-    allowed = {name for name in _permissions(sheet) if viewer.may(name)} if sheet.is_acted_on else set()
+    allowed = any(map(viewer.may, _permissions(sheet)))
     lines, is_card = [], sheet.css == "rtq-cards"
     for row in rows:
         cells = [
@@ -132,9 +128,7 @@ def _table(
         if viewer.tick:
             cells.insert(0, _tick(sheet.name_of(row), str(viewer.tick)))
         if allowed:
-            actions = _actions(sheet, row, allowed, viewer)
-            menu = _menu(actions, sheet.name_of(row)) if sheet.has_menu else ""
-            cells.append(menu or f'<td class="rtq-n rtq-line">{actions}</td>')
+            cells.append(_menu(buttons(sheet, row, viewer)))
         lines.append(f"<tr>{''.join(cells)}</tr>")
     title = ""
     if sheet.section:
@@ -148,7 +142,7 @@ def _table(
         heads=[_head(sheet, column, viewer, wanted) for column in shown],
         rows=mark_safe("\n".join(lines)),
         has_ticks=bool(viewer.tick),
-        has_actions=bool(allowed),
+        has_actions=allowed,
     )
 
 
@@ -182,7 +176,7 @@ def _head(sheet: Sheet[Any], column: Column, viewer: Viewer, wanted: Wanted | No
     head = {"title": column.title, "is_number": column.kind.is_number, "url": "", "order": ""}
     if wanted is not None and column.is_sortable:
         query = wanted.sorted_by(column.name).query(sheet.order)
-        head["url"] = viewer.url(f"{sheet.model}_changelist", query=query)
+        head["url"] = viewer.url(f"{sheet.model}_{sheet.list_page}", query=query)
         if wanted.sort == column.name:
             head["order"] = "ascending" if wanted.is_reversed is column.kind.is_number else "descending"
     return head
@@ -260,55 +254,34 @@ def _tick(name: str, label: str) -> str:
     return f'<td class="rtq-tick"><input type="checkbox" name="id" value="{escape(name)}" aria-label="{label}"></td>'
 
 
-def _menu(actions: str, name: str) -> str:
-    menu = f'<summary aria-label="{escape(_("Actions"))}">⋯</summary><div>{actions}</div>'
-    whole = f'<details class="rtq-more" id="rtq-more-{slugify(name)}">{menu}</details>' if actions else ""
-    return f'<td class="rtq-menu">{whole}</td>'
-
-
-def _item(sheet: Sheet[Row], row: Row, verb: Verb, viewer: Viewer) -> str:
-    """What a menu offers: a link, or a button that sends the form around the list."""
-    fields, label = sheet.fields(row), escape(str(verb.label))
-    if verb.page:
-        address = verb.page(row, viewer.url)
-    else:
-        query = {**fields, "next": viewer.here} if verb.question else {}
-        address = viewer.url(f"{sheet.model}_{verb.name}", sheet.name_of(row), query=query)
-    if verb.question:
-        css = "" if verb.is_harmless else " rtq-danger"
-        return f'<a class="rtq-button{css}" href="{escape(address)}">{label} …</a>'
-    ((field, value),) = fields.items()
-    sends = f'formaction="{escape(address)}" name="{field}" value="{escape(value)}"'
-    return f'<button {sends} class="rtq-main">{label}</button>'
-
-
-def _actions(sheet: Sheet[Row], row: Row, allowed: Collection[str], viewer: Viewer, *, is_button: bool = False) -> str:
-    verbs = [action.of(row) for action in sheet.actions]
-    shown = (verb for verb in verbs if verb.permission in allowed and verb.applies(row))
-    if sheet.has_menu:
-        return " ".join(_item(sheet, row, verb, viewer) for verb in shown)
-    name = sheet.name_of(row)
-    return " ".join(action_html(verb, sheet.model, name, viewer, is_button=is_button) for verb in shown)
+def _menu(actions: str) -> str:
+    summary = f'<summary aria-label="{escape(_("Actions"))}">⋯</summary>'
+    menu = f'<details class="rtq-more">{summary}<div>{actions}</div></details>' if actions else ""
+    return f'<td class="rtq-menu">{menu}</td>'
 
 
 def buttons(sheet: Sheet[Row], row: Row, viewer: Viewer) -> str:
-    """What can be done with a row, on its own page."""
-    return mark_safe(_actions(sheet, row, set(filter(viewer.may, _permissions(sheet))), viewer, is_button=True))
+    """What can be done with a row: in its menu, or on its own page."""
+    verbs = (action.of(row) for action in sheet.actions)
+    shown = (verb for verb in verbs if viewer.may(verb.permission) and verb.applies(row))
+    return mark_safe(" ".join(action_html(verb, _address(sheet, row, verb, viewer)) for verb in shown))
 
 
-def action_html(verb: Verb, model: str, name: str, viewer: Viewer, *, is_button: bool = False) -> str:
-    """The button of an action with one row, or the link to the page that asks before."""
-    page, fields = f"{model}_{verb.name}", dict(viewer.fields(name)) if viewer.fields else {}
-    arguments = () if viewer.fields else (name,)
+def _address(sheet: Sheet[Row], row: Row, verb: Verb, viewer: Viewer) -> str:
+    if verb.page:
+        return verb.page(row, viewer.url)
+    if verb.jobs:
+        return viewer.url(f"job_bulk_{verb.name}", query={"q": str(verb.jobs(Target(sheet.name_of(row))))})
+    path, query = sheet.where(row)
+    query = {**query, "next": viewer.here} if verb.question else query
+    return viewer.url(f"{sheet.model}_{verb.name}", *path, query=query)
+
+
+def action_html(verb: Verb, address: str) -> str:
+    """The button of an action, which sends the form of the page, or the link to the page that asks before."""
+    address, label = escape(address), escape(str(verb.label))
     if verb.question:
-        if verb.jobs:
-            wanted = verb.jobs(Target(name))
-            page, arguments, fields = f"job_bulk_{verb.name}", (), {"q": str(wanted)}
-        css = mark_safe(f' class="rtq-button{"" if verb.is_harmless else " rtq-danger"}"') if is_button else ""
-        return format_html('<a href="{}"{}>{} …</a>', viewer.url(page, *arguments, query=fields), css, verb.label)
-    hidden = {"csrfmiddlewaretoken": viewer.token, **fields, **({"next": viewer.here} if viewer.here else {})}
-    inputs = format_html_join("", '<input type="hidden" name="{}" value="{}">', hidden.items())
-    return format_html(
-        '<form method="post" action="{}">{}<button type="submit">{}</button></form>',
-        *(viewer.url(page, *arguments), inputs, verb.label),
-    )
+        css = "" if verb.is_harmless else " rtq-danger"
+        return mark_safe(f'<a class="rtq-button{css}" href="{address}">{label} …</a>')
+    css = ' class="rtq-main"' if verb.is_harmless else ""
+    return mark_safe(f'<button form="rtq-act" formaction="{address}"{css}>{label}</button>')

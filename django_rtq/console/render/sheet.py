@@ -67,6 +67,7 @@ class Sheet(Generic[Row]):
     """The list of a subject. A subclass declares it, and says how its rows are read."""
 
     model: ClassVar[str]  # its entry in Django's menu, in lower case: the addresses of its pages begin with it
+    list_page: ClassVar[str] = "changelist"  # the address of the list, after that
     title: ClassVar[Any]
     key: ClassVar[str] = "name"  # the attribute that names a row
     columns: ClassVar[Sequence[Column]]
@@ -77,8 +78,6 @@ class Sheet(Generic[Row]):
     unnamed: ClassVar[Any] = ""  # the heading of the section whose rows have no such value
     per_page: ClassVar[int] = 50  # rows or sections
     css: ClassVar[str] = "rtq-cards"  # of the table: a row is a card on a phone. Others have rules of their own there
-    is_acted_on: ClassVar[bool] = True  # whether rows have the buttons, or only the page of one
-    has_menu: ClassVar[bool] = False  # rows have a menu instead of buttons, in a form around the list
     searches: ClassVar[Any] = ""  # the label of the search by name; "": there is none
     empty: ClassVar[Empty]
     about: ClassVar[Any] = ""  # above the list
@@ -92,9 +91,9 @@ class Sheet(Generic[Row]):
         """What JSON says of a row beside the columns."""
         return {}
 
-    def fields(self, row: Row) -> Mapping[str, str]:
-        """What an address of an action says of a row beside its name."""
-        return {}
+    def where(self, row: Row) -> tuple[Sequence[str], Mapping[str, str]]:
+        """What an address of an action says of a row: in its path, and in its query."""
+        return [self.name_of(row)], {}
 
     def summary(self, rows: Sequence[Row]) -> str:
         """What the heading of a section says beside its name."""

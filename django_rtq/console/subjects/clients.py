@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from operator import attrgetter
 from typing import Any
@@ -154,6 +154,9 @@ class InQueues(_OfOne):
     title, key = _("Queues"), "queue"
     columns = (Column("queue", _("Queue"), link=_list_url), *_OfOne.figures)
     actions = (SWITCHES["client"], ACTIONS["limit_client"])
+
+    def where(self, row: ClientInQueue) -> tuple[Sequence[str], Mapping[str, str]]:
+        return [], {"client": row.client, "queue": row.queue}
 
 
 class OfQueue(_OfOne):

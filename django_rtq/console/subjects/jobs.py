@@ -80,7 +80,7 @@ def _state(job: JobDetails) -> str:
 class Jobs(Sheet[JobDetails]):
     """Jobs of any queue and state."""
 
-    model, title, key, per_page, has_menu = "job", _("Jobs"), "id", 25, True
+    model, title, key, per_page = "job", _("Jobs"), "id", 25
     columns: ClassVar[Sequence[Column]] = (
         Column("task", _("Task"), lambda job: job.task or gettext("(unreadable)"), TASK,
                link=_job_url, hint=lambda job: job.task),
@@ -110,8 +110,8 @@ class Jobs(Sheet[JobDetails]):
             **{name: at.isoformat() if at else None for name, at in times.items()},
         }
 
-    def fields(self, row: JobDetails) -> Mapping[str, str]:
-        return {"queue": row.queue}
+    def where(self, row: JobDetails) -> tuple[Sequence[str], Mapping[str, str]]:
+        return [row.id], {"queue": row.queue}
 
 
 def _hung_text(job: RunningJob) -> str:

@@ -28,7 +28,7 @@ def _size(kind: str) -> Column:
 class Memory(Sheet[QueueMemory]):
     """The table, the largest queue first."""
 
-    model, title = "memory", _("Memory")
+    model, list_page, title = "job", "memory", _("Memory")
     columns = (
         Column("name", _("Queue"), link=lambda row, url: url("queue_change", row.name)),
         Column("total", _("Total"), kind=SIZE),

@@ -16,7 +16,7 @@ MOST_LISTED = 1000  # the oldest
 class Outbox(Sheet[OutboxRow]):
     """The list of its rows, the oldest first; a search finds ids by their beginnings."""
 
-    model, title, key, searches = "outbox", _("Outbox"), "job_id", _("Beginning of the ID")
+    model, list_page, title, key, searches = "job", "outbox", _("Outbox"), "job_id", _("Beginning of the ID")
     columns = (
         Column("task", _("Task"), kind=TASK, link=lambda row, url: url("registeredtask_change", row.task)),
         Column("job_id", _("ID"), under="task"),

@@ -97,7 +97,7 @@ def _rate(name: str, title: Any, counter: str, css: str = "") -> Column:
 class Queues(Sheet[Queue]):
     """The list of queues."""
 
-    model, title, css, is_acted_on = "queue", _("Queues"), "rtq-figures", False
+    model, title, css = "queue", _("Queues"), "rtq-figures"
     columns = (
         Column("name", _("Queue"), link=lambda queue, url: url("queue_change", queue.name), is_sortable=True),
         Column("state", _("State"), kind=states(STATES), under="name"),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.utils.translation import gettext_lazy as _
 
+from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.output import facts
 from django_rtq.console.reading.members import recent_in, why_not_started
 from django_rtq.console.reading.readers import Readers
@@ -48,6 +49,7 @@ class Workflows(Sheet[WorkflowProgress]):
         ),
         Column("made_at", _("Made"), lambda flow: moment(flow.made_ms), MOMENT),
     )
+    actions = (ACTIONS["requeue_workflow"], ACTIONS["cancel_workflow"])
     filters = {str(state): Filter(STATES[state].title) for state in WorkflowState}
     empty = Empty(
         _("There is no workflow."),

@@ -5,6 +5,7 @@
   const bar = document.querySelector("[data-rtq-seconds]");
   if (!bar) return;
   const [statusText, age, button] = ["[role=status]", "[data-rtq-age]", "button"].map((part) => bar.querySelector(part));
+  const SIDEWAYS = ".rtq-scroll, .rtq-line-of"; // boxes that keep what they show
   const usual = Number(bar.dataset.rtqSeconds) * 1000;
   const timeout = Math.max(2 * usual, 3000); // ms for one request
   const regions = () => document.querySelectorAll("[data-rtq-live]");
@@ -28,8 +29,8 @@
     age.textContent = seconds < 120 ? ago.format(-seconds, "second") : ago.format(-Math.round(seconds / 60), "minute");
   };
   const inUse = (region) => document.querySelector(":active") // while a mouse button is down, its link has to stay, and where it is
-    || region.querySelector("input[type=checkbox][name=id]:checked")
-    || (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, button, [role=slider]"))
+    || region.querySelector("input[type=checkbox][name=id]:checked, .rtq-more[open]") // whose row has to stay
+    || (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, button, summary, [role=slider]"))
     || (!getSelection().isCollapsed && region.contains(getSelection().anchorNode));
 
   // A region with a digest may have changed in the page since: charts do. The server leaves out what is the same.
@@ -48,7 +49,9 @@
       if (same) same.open = details.open;
     });
     const focused = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
+    const places = [...old.querySelectorAll(SIDEWAYS)].map((box) => box.scrollLeft);
     old.replaceWith(document.adoptNode(region));
+    region.querySelectorAll(SIDEWAYS).forEach((box, place) => { box.scrollLeft = places[place] || 0; });
     if (focused) region.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     document.dispatchEvent(new Event("rtq:refreshed"));
   });

@@ -1,5 +1,6 @@
 // Selects all rows of a table, or a range with Shift. The key / focuses the search box.
 // A search without a match so far goes on by itself.
+// Closes a menu by Escape, or by a click or another menu elsewhere.
 // Folds Django's side bar: our tabs are the navigation. Its button opens it on this page alone.
 // Listens on the document, so that it keeps working when live.js replaces a region.
 "use strict";
@@ -18,6 +19,16 @@
       last = target;
     }
     if (target.form && target.closest(".rtq")) count(target.form);
+  });
+  const close = (target) => document.querySelectorAll(".rtq-more[open]").forEach((menu) => {
+    if (!menu.contains(target)) menu.open = false;
+  });
+  document.addEventListener("click", ({ target }) => close(target));
+  document.addEventListener("keydown", ({ key, target }) => {
+    if (key !== "Escape") return;
+    const menu = target.closest(".rtq-more[open]");
+    close(null);
+    menu?.querySelector("summary").focus();
   });
   document.addEventListener("keydown", (event) => {
     const isTyping = event.target.closest("input, textarea, select, [contenteditable]");

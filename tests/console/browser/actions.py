@@ -21,3 +21,9 @@ def find(page, query):
     page.keyboard.type(query)
     with page.expect_navigation():
         page.keyboard.press("Enter")
+
+
+def menu_of(row):
+    """Open the menu of a row, or the first one of a page. Returns the row."""
+    row.locator(".rtq-menu summary").first.click()
+    return row

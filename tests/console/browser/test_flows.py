@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from django_rtq.console.reading.readers import Readers
-from tests.console.browser.actions import follow, shows
+from tests.console.browser.actions import follow, menu_of, shows
 from tests.console.browser.chromium import window
 from tests.console.browser.conftest import OFTEN, body
 from tests.support.jobs import QUEUE, dead_job, new_job, queued_job
@@ -141,7 +141,7 @@ def test_the_page_of_a_job_that_somebody_else_discards_says_that_it_is_gone(brok
     Readers(broker).actions.done("discard", QUEUE, [dead_letters[0].id])
     shows(status(page), "This no longer exists.")
     shows(page.locator(".rtq"), "was not found")
-    assert page.locator(".rtq form:not([role=search])").count() == 0
+    assert page.locator("[formaction]").count() == 0
     console_errors.clear()  # the browser notes each 404
 
 
@@ -229,6 +229,22 @@ def test_the_focus_survives_a_refresh(broker, page):
     queued_job(broker, "second")
     shows(page.locator(".rtq-figures tbody tr").first, "2")
     assert page.evaluate("document.activeElement.getAttribute('href')").endswith(f"{QUEUE}/")
+
+
+def test_a_menu_keeps_its_row_while_it_is_open_and_is_closed_by_escape(broker, page):
+    queued_job(broker, "first")
+    page.goto(OVERVIEW)
+    summary = menu_of(page).locator(".rtq-menu summary").first
+    queued_job(broker, "second")
+    shows(page.locator(".rtq-line-of"), "Queued 2")  # another part of the page
+    assert page.get_by_role("button", name="Pause queue").is_visible()
+    assert page.locator(".rtq-figures tbody tr td").first.inner_text() == "1"
+    page.keyboard.press("Escape")
+    assert not page.get_by_role("button", name="Pause queue").is_visible()
+    assert summary.evaluate("each => each === document.activeElement")
+    page.locator("h1").click()
+    summary.evaluate("each => each.blur()")
+    shows(page.locator(".rtq-figures tbody tr td").first, "2")
 
 
 def test_no_click_is_lost_by_a_refresh_while_the_button_is_down(broker, page):

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.core.broker.settlement import Settlement
-from tests.console.browser.actions import follow, shows
+from tests.console.browser.actions import follow, menu_of, shows
 from tests.console.browser.conftest import OFTEN, body
 from tests.console.browser.test_pages import covered, cut_off, violations
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job
@@ -59,7 +59,8 @@ def test_all_its_buttons_are_seen_on_a_wide_screen(flood, broker, page, rtq):
     claim(broker, 1, queues=["messages"])
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(f"{CLIENTS}client/?client=acme")
-    assert row_of(page, "messages").locator("button, td.rtq-line a").count() == 2
+    menu_of(row_of(page, "messages"))
+    assert row_of(page, "messages").locator("button, a.rtq-button").filter(visible=True).count() == 2
     assert cut_off(page) == []
     assert covered(page) == []
 
@@ -70,7 +71,7 @@ def test_it_is_paused_and_gets_another_limit(flood, page, readers):
     shows(page.locator(".messagelist"), "Client acme is paused in default, low.")
     shows(row_of(page, QUEUE), "paused by ")
 
-    follow(row_of(page, QUEUE).get_by_role("link", name="Limits …"))
+    follow(menu_of(row_of(page, QUEUE)).get_by_role("link", name="Limits …"))
     page.get_by_label("Running jobs").fill("many")
     follow(page.get_by_role("button", name="Save"))
     shows(page.locator(".rtq"), "'many' is not a whole number from 0 on, 'none' or 'settings'.")

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq import rtq
-from tests.console.browser.actions import follow, shows
+from tests.console.browser.actions import follow, menu_of, shows
 from tests.console.browser.test_pages import overflow, overflow_of_tables, violations
 from tests.support.commands import dead_letter, failure
 from tests.support.jobs import QUEUE, queued_job
@@ -37,7 +37,14 @@ def test_a_phone_at_three_in_the_morning(phone, readers):
     shows(phone.locator(".rtq-health"), "12 jobs died in the last hour")
     assert_fits(phone)
     headings = phone.locator(".rtq-figures thead th").filter(visible=True).all_inner_texts()
-    assert [" ".join(text.split()) for text in headings] == ["Queue", "Queued", "Oldest wait", "Dead", "Failed/min"]
+    assert [" ".join(text.split()) for text in headings] == [
+        "Queue",
+        "Queued",
+        "Oldest wait",
+        "Dead",
+        "Failed/min",
+        "Actions",
+    ]
 
     follow(phone.locator(".rtq-navigation").get_by_role("link", name="Dead letters"))  # the first click
     group = phone.locator(".rtq-cards tbody tr").filter(has_text="charge_order")
@@ -46,10 +53,12 @@ def test_a_phone_at_three_in_the_morning(phone, readers):
     assert_fits(phone)
     assert violations(phone) == []
 
+    menu_of(group)
+    assert_fits(phone)
     follow(group.get_by_role("link", name="Requeue …"))
     shows(phone.locator(".rtq"), "Requeue 12 dead letters?")
     assert_fits(phone)
-    follow(phone.get_by_role("button", name="Requeue"))  # the third click
+    follow(phone.get_by_role("button", name="Requeue"))  # after three clicks
     shows(phone.locator(".messagelist"), "12")
     assert readers.queues.get(QUEUE).dead == 0
 

@@ -2,7 +2,7 @@
 
 from django_rtq import rtq
 from django_rtq.console.log_lines import write_line
-from tests.console.browser.actions import follow, shows
+from tests.console.browser.actions import follow, menu_of, shows
 from tests.console.browser.conftest import body
 from tests.console.browser.test_pages import violations
 from tests.protocol.model.step_calls import waiting
@@ -136,11 +136,11 @@ def test_a_host_is_drained(broker, readers, page, worker):
     page.goto(OVERVIEW)
 
     follow(page.locator(".rtq-navigation").get_by_role("link", name="Workers"))
-    follow(page.get_by_role("button", name="Quiet").first)
+    follow(menu_of(page).get_by_role("button", name="Quiet").first)
 
     wait_until(lambda: readers.workers()[0].is_quiet)
     page.reload()
-    shows(page.get_by_role("button", name="Wake").first, "Wake")
+    shows(menu_of(page).get_by_role("button", name="Wake").first, "Wake")
 
 
 def test_a_hung_job_is_ended(broker, access, page):
@@ -148,8 +148,7 @@ def test_a_hung_job_is_ended(broker, access, page):
     page.goto(OVERVIEW)
 
     follow(page.locator(".rtq-health").get_by_role("link", name="Show running jobs"))
-    page.locator(".rtq-more summary").first.click()
-    follow(page.get_by_role("link", name="Terminate …"))  # the third click, and one to confirm
+    follow(menu_of(page).get_by_role("link", name="Terminate …"))  # the third click, and one to confirm
     follow(page.get_by_role("button", name="Terminate"))
 
     assert access.find(job.id).is_stopping

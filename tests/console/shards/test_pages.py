@@ -118,7 +118,7 @@ def test_from_a_shard_back_to_all(operator, jobs):  # noqa: F811
 def test_a_queue_is_resumed_where_it_is_paused(operator, jobs):  # noqa: F811
     rtq.at("#1").queues["default"].pause()
     text = operator.get(OVERVIEW).content.decode()
-    (action,) = re.findall(r'action="([^"]*resume[^"]*)"', text)
+    action, _of_the_row = re.findall(r'action="([^"]*resume[^"]*)"', text)
 
     assert "Shard 1</span>" in text
     assert operator.post(action.replace("&amp;", "&")).status_code == 302

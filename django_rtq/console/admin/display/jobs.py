@@ -93,7 +93,6 @@ class JobTable:
             "next_url": next_url,
             "first_url": self.url(url) if self.cursor else "",
             "is_costly": bool(self.filter) and page.searched > MAX_REFRESHED,
-            "here": viewer.here,
             "empty": _if_empty(self, page),
         }
 

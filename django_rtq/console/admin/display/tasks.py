@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +89,9 @@ class QueuesOfTask(Sheet[InQueue]):
         _jobs("dead", "rtq-is-bad"),
     )  # fmt: skip
     actions = (SWITCHES["task"],)
+
+    def where(self, row: InQueue) -> tuple[Sequence[str], Mapping[str, str]]:
+        return [row.task], {"queue": row.name}
 
 
 QUEUES_OF_TASK = QueuesOfTask()

@@ -192,7 +192,6 @@ class BulkPages(PageAdmin):
             ],
             "fields": [*form.fields(found), *([("next", back)] if form.wanted.ids else [])],
             "typed": form.typed,
-            "action": self.url(f"job_bulk_{sweep.verb}"),
             "verb": words.label,
             "is_harmless": words.is_harmless,
             "targets": requeue_targets(place_of(request).readers, form.queue) if sweep.verb == "requeue" else (),

@@ -14,7 +14,7 @@ from django_rtq import models
 from django_rtq.console import permissions
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES
-from django_rtq.console.acting.verb import Target
+from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.forms import LimitsForm
@@ -59,15 +59,12 @@ class ClientAdmin(SheetAdmin):
         is_paused = bool(in_queues) and all(in_queue.pause for in_queue in in_queues)
         switch = SWITCHES["client"].off if is_paused else SWITCHES["client"].on
         label = _("Resume in all queues") if is_paused else _("Pause in all queues")
-        viewer = self.viewer(request)
         context = {
             "title": _("Client %(name)s") % {"name": _shown(name)},
-            "tables": tables(
-                IN_QUEUES, in_queues, replace(viewer, fields=lambda queue: {"client": name, "queue": queue})
-            ),
+            "tables": tables(IN_QUEUES, in_queues, self.viewer(request)),
             "buttons": self.buttons(
+                request,
                 name,
-                replace(viewer, fields=lambda name: {"client": name}),
                 (
                     (replace(switch, label=label, applies=bool), in_queues),
                     (ACTIONS["cancel_client"], in_queues),
@@ -84,15 +81,16 @@ class ClientAdmin(SheetAdmin):
 
     def target(self, request: HttpRequest, name: str) -> Target:
         """The client, in one queue or in all."""
-        target = super().target(request, _client_of(request.POST))
-        return target._replace(queue=_queue_of(request.POST) if "queue" in request.POST else None)
+        data = query_params.given(request)
+        target = super().target(request, _client_of(data))
+        return target._replace(queue=_queue_of(data) if "queue" in data else None)
 
     def home(self, target: Target) -> str:
         return self._page_of("", target.name, "client")
 
     def limits(self, request: HttpRequest) -> HttpResponse:
         """Change the limits of a client in a queue, of each client, or of the whole queue."""
-        data = request.POST if request.method == "POST" else request.GET
+        data = query_params.given(request)
         queue, name = _queue_of(data), _client_of(data)
         scope = query_params.get_choice(data, "scope", SCOPES, "client")
         form = LimitsForm(
@@ -116,7 +114,6 @@ class ClientAdmin(SheetAdmin):
         context = {
             "title": titles[scope] % {"client": _shown(name), "queue": queue},
             "form": form,
-            "fields": [("queue", queue), ("client", name), ("scope", scope)],
             "back": self._page_of(queue, name, scope),
         }
         return self.render(request, "limits.html", context, is_form=True)
@@ -153,6 +150,13 @@ class ClientAdmin(SheetAdmin):
 
     def _log(self, request: HttpRequest, name: str, message: str) -> None:
         log_action(request, models.Client(name=name), message)
+
+    def url_of(self, verb: Verb, target: Target) -> str:
+        return (
+            super().url_of(verb, target)
+            if verb.jobs
+            else self.url(f"client_{verb.name}", query={"client": target.name})
+        )
 
     def _page_of(self, queue: str, name: str, scope: str) -> str:
         if scope != "client":

@@ -109,13 +109,7 @@ class JobAdmin(BulkPages):
         """A list of what is no model."""
         wanted = wanted_in(request, sheet)
         found = sheet.find(place_of(request).readers, wanted)
-        page = "job_changelist" if sheet is RUNNING else f"job_{sheet.model}"
-
-        def url(name: str, *args: str, **options: Any) -> str:
-            return self.url(page if name == f"{sheet.model}_changelist" else name, *args, **options)
-
-        context = listing(sheet, found, wanted, viewer := self.viewer(request, url))
-        return self.render(request, "list.html", {**context, "here": viewer.here})
+        return self.render(request, "list.html", listing(sheet, found, wanted, self.viewer(request)))
 
     def job(self, request: HttpRequest, job_id: str) -> HttpResponse:
         """The page of a job."""
@@ -232,14 +226,13 @@ class JobAdmin(BulkPages):
                 return HttpResponseRedirect(self._job_url(job_id, job.queue))
             text = _("Sent event %(event)s.") % {"event": clean_text(job.event, 100)}
             return self._succeeded(request, job, text, _("Job %(id)s has got the event."))
-        fields = [("queue", job.queue), ("event", job.event), ("token", token)]
+        fields = [("event", job.event), ("token", token)]
         return self._question(request, job, OF_JOB["send"], form=form, fields=fields, verb=_("Send"))
 
     # -- helpers
 
     def _find(self, request: HttpRequest, job_id: str) -> JobDetails:
-        given = request.POST if request.method == "POST" else request.GET
-        queue = query_params.get_queue_name(given)
+        queue = query_params.get_queue_name(query_params.given(request))
         return place_of(request).readers.find(job_id, queue or None)
 
     def _question(self, request: HttpRequest, job: JobDetails, verb: Verb, /, **more: Any) -> HttpResponse:
@@ -254,8 +247,6 @@ class JobAdmin(BulkPages):
             "is_harmless": verb.is_harmless,
             "breadcrumbs": self._breadcrumbs(job),
             "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
-            "action": self.url(f"job_{verb.name}", job.id),
-            "fields": [("queue", job.queue), ("next", next_url)],
             "back": next_url or self._job_url(job.id, job.queue),
             **more,
         }

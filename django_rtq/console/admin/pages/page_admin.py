@@ -10,7 +10,6 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.middleware.csrf import get_token
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import get_language
@@ -72,7 +71,6 @@ class PageAdmin(admin.ModelAdmin):
         return Viewer(
             url=url or self.url,
             may=request.user.has_perm,
-            token=get_token(request),
             here=request.get_full_path(),
             sees_all_shards=all_shards_of(request) is not None,
         )
@@ -127,6 +125,7 @@ class PageAdmin(admin.ModelAdmin):
             "counts": {} if is_form or status != 200 else _counts(readers),
             "refresh_seconds": None if is_form or status != 200 else seconds or None,
             "of_all_shards": all_shards_of(request),
+            "here": "" if is_form or refreshes or status != 200 else request.get_full_path(),
             **context,
         }
         page = TemplateResponse(request, f"admin/django_rtq/{template}", whole, status=status)

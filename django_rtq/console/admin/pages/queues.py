@@ -114,7 +114,10 @@ class QueueAdmin(SheetAdmin):
         page = cache(lambda name, *args: self.url(name, *args).removeprefix(here))
 
         def short(name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
-            return page(name, *args) if query is None else self.url(name, query={**query, **also}).removeprefix(here)
+            if query is None:
+                return page(name, *args)
+            query = {**query, **also} if name == "queue_changelist" else query
+            return self.url(name, *args, query=query).removeprefix(here)
 
         place = {name: number for number, name in enumerate(troubled)}
         queues = sorted(QUEUES.used(front), key=lambda queue: place.get(queue.name, len(place)))

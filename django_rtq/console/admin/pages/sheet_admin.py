@@ -13,7 +13,7 @@ from django_rtq.console.acting.verb import Said, Switch, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, is_typed, place_of
-from django_rtq.console.render.html import Viewer, action_html, listing
+from django_rtq.console.render.html import action_html, listing
 from django_rtq.console.render.sheet import Sheet, Wanted
 from django_rtq.models import AdminEntry
 
@@ -67,21 +67,20 @@ class SheetAdmin(PageAdmin):
             "title": verb.title % words,
             "question": verb.question % words,
             "consequence": verb.consequence,
-            "action": self.url_of(verb, target),
             "verb": verb.label,
             "is_harmless": verb.is_harmless,
             "typed": target.name if verb.is_typed else "",
-            "back": self.home(target),
+            "back": query_params.get_next_url(request, self.home(target)),
             **self.ask_context(request, verb, target),
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
-    def buttons(self, name: str, viewer: Viewer, verbs: Iterable[tuple[Verb, Any]]) -> Sequence[str]:
+    def buttons(self, request: HttpRequest, name: str, verbs: Iterable[tuple[Verb, Any]]) -> Sequence[str]:
         """What can be done with one row, on its own page: verbs, each with what it applies to."""
         return [
-            action_html(verb, self.sheet.model, name, viewer, is_button=bool(verb.question))
+            action_html(verb, self.url_of(verb, Target(name)))
             for verb, about in verbs
-            if verb.applies(about) and viewer.may(verb.permission)
+            if verb.applies(about) and request.user.has_perm(verb.permission)
         ]
 
     # -- what a subject may say otherwise
@@ -122,6 +121,8 @@ class SheetAdmin(PageAdmin):
 
     def url_of(self, verb: Verb, target: Target) -> str:
         """The address of an action."""
+        if verb.jobs:
+            return self.url(f"job_bulk_{verb.name}", query={"q": str(verb.jobs(target))})
         return self.url(f"{self.sheet.model}_{verb.name}", target.name)
 
 

@@ -54,7 +54,6 @@ class TaskAdmin(SheetAdmin):
         details, row = _find(request, name)
         code, viewer, shown = row.code, self.viewer(request), in_queues(row, details)
         most = len(shown) if request.GET.get("queues") == "all" else MAX_QUEUES_SHOWN
-        here = self.viewer(request, lambda page, *args, query=None: self.url(page, *(args or (name,)), query=query))
         is_paused = len(row.paused_in) == len(details.queues) > 0
         switch = SWITCHES["task"].off if is_paused else SWITCHES["task"].on
         label = _("Resume in all queues") if is_paused else _("Pause in all queues")
@@ -64,8 +63,8 @@ class TaskAdmin(SheetAdmin):
             "task_name": name,
             "beside_name": beside_name(TASKS, row, viewer),
             "buttons": self.buttons(
+                request,
                 name,
-                viewer,
                 (
                     (replace(switch, label=label), row),
                     (ACTIONS["cancel_task"], details),
@@ -77,7 +76,7 @@ class TaskAdmin(SheetAdmin):
             "description": inspect.getdoc(code.func) or "" if code else "",
             "span_title": _("Last 48 hours"),
             "totals": figures(TASKS, row, viewer),
-            "tables": tables(QUEUES_OF_TASK, shown[:most], replace(here, fields=lambda queue: {"queue": queue})),
+            "tables": tables(QUEUES_OF_TASK, shown[:most], viewer),
             "other_queues": len(shown[most:]),
             "is_cut": any(queue.cut for queue in details.queues),
             "group_tables": tables(GROUPS, details.groups[:MAX_GROUPS], viewer, titles={"task": None}),
@@ -103,7 +102,8 @@ class TaskAdmin(SheetAdmin):
     def target(self, request: HttpRequest, name: str) -> Target:
         """The task, in one queue or in all."""
         _details, row = _find(request, name)
-        queue = query_params.get_queue_name(request.POST) if "queue" in request.POST else None
+        data = query_params.given(request)
+        queue = query_params.get_queue_name(data) if "queue" in data else None
         if row.is_internal or (queue is not None and queue not in place_of(request).readers.queues.names()):
             raise Http404
         return super().target(request, name)._replace(queue=queue)

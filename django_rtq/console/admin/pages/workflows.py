@@ -8,14 +8,13 @@ from functools import partial
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
-from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin.display.charts.graph import MOST, graph
 from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.redaction import redacted
-from django_rtq.console.render.html import Table, Viewer, cell_html, tables
+from django_rtq.console.render.html import Table, Viewer, buttons, cell_html, tables
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.jobs import JOB_LISTS, JOBS
 from django_rtq.console.subjects.workflows import STEPS, WORKFLOWS, StepRow, dead_of
@@ -34,14 +33,13 @@ class WorkflowAdmin(SheetAdmin):
         return [
             Route("", "changelist", self.list),
             Route("<str:name>/", "change", self.workflow),
-            *self.action_routes(actions=[ACTIONS["cancel_workflow"]]),
+            *self.action_routes(),
         ]
 
     def workflow(self, request: HttpRequest, name: str) -> HttpResponse:
         """Its steps, as a graph and as a table."""
         progress, viewer = _progress(request, name), self.viewer(request)
         steps = sorted(STEPS.of(progress), key=lambda row: not row.step.dead)
-        verbs = ((ACTIONS[verb], progress) for verb in ("requeue_workflow", "cancel_workflow"))
         context = {
             "title": _("Workflow %(name)s") % {"name": clean_text(progress.name, 100)},
             "breadcrumbs": [{"url": self.url("workflow_changelist"), "title": _("Workflows")}],
@@ -54,9 +52,8 @@ class WorkflowAdmin(SheetAdmin):
             "more_steps": max(0, len(progress.steps) - MOST),
             "tables": tables(STEPS, steps, viewer),
             "dead_tables": self._dead_jobs(request, progress, viewer),
-            "here": viewer.here,
             "jobs_url": self.url("job_search", query={"q": f"workflow:{name}"}),
-            "buttons": self.buttons(name, viewer, verbs),
+            "buttons": buttons(WORKFLOWS, progress, viewer),
         }
         return self.render(request, "workflow.html", context)
 
