@@ -40,6 +40,11 @@ def failure(ended, seconds, **more):
             ["enqueued", "succeeded · Attempt 1 · waited 30 s · ran 20 s · w1"],
         ),
         (
+            "succeeded",
+            {"finished_at": at(50), "seconds": 20.0, "attempt": 2},
+            ["enqueued", "succeeded · Attempt 2 · started 30 s after it was enqueued · ran 20 s"],
+        ),
+        (
             "dead",
             {"errors": [failure(20, 5, attempt=1, worker="w1", version="v44")], "died_at": at(20)},
             ["enqueued", "attempt 1 failed · waited 15 s · ran 5.0 s · w1 · Version: v44", "dead"],

@@ -197,6 +197,10 @@ def _present(job: JobDetails) -> Event:
         return Event(_("its task is paused") if job.is_held else due, job.due_at, css="rtq-later")
     elif job.state is JobState.DEAD:
         at = job.died_at
+    if job.finished_at and job.made_at and job.seconds is not None and not job.claimed_at:  # all that an outcome holds
+        start = job.finished_at - job.made_at - timedelta(seconds=job.seconds)
+        text = _("started %(duration)s after it was enqueued")
+        parts.insert(0, text % {"duration": format_duration(max(0.0, start.total_seconds()))})
     if job.attempt and (job.state is JobState.RUNNING or job.finished_at):
         parts.insert(0, _("Attempt %(number)s") % {"number": job.attempt})
     return Event(title, at, parts, {"dead": "rtq-bad", "succeeded": "rtq-good"}.get(job.state, ""))
