@@ -152,7 +152,8 @@ class Task:
         Raises InvalidTask for others. With `link` or `link_error` it is a workflow, whose result is that of the job.
         """
         options = {name: value for name, value in options.items() if name not in _WITHOUT_EFFECT}
-        return signature(self, tuple(args or ()), kwargs).apply_async(**options)
+        result: AsyncResult = signature(self, tuple(args or ()), kwargs).apply_async(**options)
+        return result
 
     def delay_on_commit(self, *args: Any, **kwargs: Any) -> None:
         """Enqueue a job when the transaction commits."""

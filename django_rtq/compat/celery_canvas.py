@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_rtq.compat.celery_options import NAMES, using_options
-from django_rtq.compat.other_queues import INSTEAD
+from django_rtq.compat.celery_options import checked_options
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.one_job import access_to_jobs
 from django_rtq.core.broker.task_backends import place_of_job
@@ -43,19 +42,27 @@ class Added(NamedTuple):
 class Canvas:
     """Calls that can be combined: ``a | b``. Subclasses say how they become steps of a workflow."""
 
+    tasks: Sequence[Canvas] = ()  # the canvases in it
     links: list[Canvas]
     errors: list[Canvas]
 
     def apply_async(
-        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
+        self,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        link: Canvas | Iterable[Canvas] | None = None,
+        link_error: Canvas | Iterable[Canvas] | None = None,
+        **options: Any,
     ) -> Any:
         """Make a workflow. The arguments come before those of its first calls, and the options are for these.
 
         `link` and `link_error`: what is called after its success, and once it has a dead job.
         """
-        more = {name: _as_list(options.pop(name, None)) for name in ("link", "link_error")}
-        canvas = self._with(tuple(args or ()), dict(kwargs or {}), options) if args or kwargs or options else self
-        return _send(canvas, more["link"], more["link_error"])
+        canvas = self.clone(args, kwargs, **options)
+        canvas.links += _as_list(link)
+        canvas.errors += _as_list(link_error)
+        return canvas.send()
 
     def delay(self, *args: Any, **kwargs: Any) -> Any:
         """apply_async() with these arguments."""
@@ -86,8 +93,19 @@ class Canvas:
     def clone(
         self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
     ) -> Canvas:
-        """A copy with lists of its own, with more arguments and options."""
-        return self._with(tuple(args or ()), dict(kwargs or {}), options)
+        """A copy with lists of its own, whose first calls have more arguments and options."""
+        raise NotImplementedError
+
+    def send(self) -> Any:
+        """Make the workflow."""
+        with workflow(f"celery {type(self).__name__.lower()}") as flow:
+            output = self.add_to(flow, (), None).output
+            result = output() if output else None
+            flow._fields["output"] = serializer.dumps(result, what="the result of the workflow")  # for AsyncResult(id)
+            if errback := _errback(self.all_errors()):
+                flow.on_death(errback.as_task(), *errback.args, **errback.kwargs)
+        assert flow.handle is not None
+        return WorkflowResult(flow.handle.id, flow=flow.handle, output=result)
 
     def add_to(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
         """Add its steps, which wait for those before and get what `given` makes; and what is linked to it."""
@@ -99,17 +117,9 @@ class Canvas:
     def _add(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
         raise NotImplementedError
 
-    def _with(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Canvas:
-        """A copy whose first calls have more arguments and options."""
-        raise NotImplementedError
-
-    def _parts(self) -> list[Canvas]:
-        """The canvases in it."""
-        return []
-
     def all_errors(self) -> list[Canvas]:
         """The errbacks of it, its parts and links."""
-        inside = [error for part in (*self._parts(), *self.links) for error in part.all_errors()]
+        inside = [error for part in (*self.tasks, *self.links) for error in part.all_errors()]
         return [*self.errors, *inside]
 
 
@@ -125,27 +135,21 @@ class Signature(Canvas):
     links: list[Canvas] = field(default_factory=list)
     errors: list[Canvas] = field(default_factory=list)
 
-    def apply_async(
-        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
-    ) -> AsyncResult:
-        """Enqueue a job; with `link` or `link_error` make a workflow. Raises what Task.apply_async() raises."""
-        signature = self._with(tuple(args or ()), dict(kwargs or {}), options)
-        links = [*signature.links, *_as_list(signature.options.pop("link", None))]
-        errors = [*signature.errors, *_as_list(signature.options.pop("link_error", None))]
-        if links or errors:
-            result: AsyncResult = _send(replace(signature, links=[], errors=[]), links, errors)
+    def send(self) -> AsyncResult:
+        """Enqueue a job; with something linked, make a workflow. Raises what Task.apply_async() raises."""
+        self.links += _as_list(self.options.pop("link", None))
+        self.errors += _as_list(self.options.pop("link_error", None))
+        if self.links or self.errors:
+            result: AsyncResult = super().send()
             return result
-        return AsyncResult.of(signature.as_task().delay(*signature.args, **signature.kwargs))
+        handle = self.as_task().delay(*self.args, **self.kwargs)
+        return AsyncResult(handle.id, handle=handle)
 
     def as_task(self) -> Any:
         """The task, with the options of the call. Raises InvalidTask for options without a counterpart."""
         options = {name: value for name, value in self.options.items() if value is not None}
         ignores = options.pop("ignore_result", False)
-        if unknown := options.keys() - NAMES:
-            name = min(unknown)
-            raise InvalidTask(f"{self.task}: {name} has no counterpart in django_rtq. {INSTEAD.get(name, '')}".rstrip())
-        changed = using_options(self.task, options)  # type: ignore[arg-type]
-        changed |= {"result_ttl": 0} if ignores else {}
+        changed = checked_options(self.task, options) | ({"result_ttl": 0} if ignores else {})
         task = registry.get_task(self.task)
         return task.using(**changed) if changed else task
 
@@ -159,11 +163,13 @@ class Signature(Canvas):
         self.options.update(options)
         return self
 
-    def _with(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Signature:
-        if self.immutable:
-            args, kwargs = (), {}
+    def clone(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Signature:
+        """A copy with more arguments, unless it is immutable, and options."""
+        before, more = ((), {}) if self.immutable else (args or (), kwargs or {})
         options = {**self.options, **options}
-        args, kwargs = (*args, *self.args), {**self.kwargs, **kwargs}
+        args, kwargs = (*before, *self.args), {**self.kwargs, **more}
         return Signature(self.task, args, kwargs, options, self.immutable, [*self.links], [*self.errors])
 
     def _add(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
@@ -178,29 +184,28 @@ class Signature(Canvas):
 class _Several(Canvas):
     """Several canvases."""
 
-    kind = ""
-
     def __init__(self, *canvases: Canvas | Iterable[Canvas]) -> None:
-        self.tasks = [one for part in canvases for one in ([part] if isinstance(part, Canvas) else part)]
+        self.tasks = [one for part in canvases for one in _as_list(part)]
         self.links, self.errors = [], []
 
     def set(self, **options: Any) -> Canvas:
         """Refused."""
-        raise InvalidTask(f"A {self.kind} has no options of its own: set them for its signatures.")
+        raise InvalidTask(f"A {type(self).__name__} has no options of its own: set them for its signatures.")
 
-    def _parts(self) -> list[Canvas]:
-        return self.tasks
-
-    def _made(self, tasks: list[Canvas]) -> Canvas:
-        made = _KINDS[self.kind](tasks)
+    def clone(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Canvas:
+        """A copy whose first calls have more arguments and options."""
+        made = type(self)(self._clones(args, kwargs, options))
         made.links, made.errors = [*self.links], [*self.errors]
         return made
+
+    def _clones(self, args: Any, kwargs: Any, options: dict[str, Any]) -> list[Canvas]:
+        return [one.clone(args, kwargs, **options) for one in self.tasks]
 
 
 class chain(_Several):
     """One after another: each gets the result of the one before; behind a group, the list of its results."""
-
-    kind = "chain"
 
     def __init__(self, *canvases: Canvas | Iterable[Canvas]) -> None:
         super().__init__(*canvases)
@@ -208,7 +213,7 @@ class chain(_Several):
             raise InvalidTask("A chain needs signatures.")
         # A chain with links or errbacks of its own stays one.
         is_plain = [type(one) is chain and not one.links and not one.errors for one in self.tasks]
-        flat = [one.tasks if plain else [one] for one, plain in zip(self.tasks, is_plain, strict=True)]  # type: ignore[attr-defined]
+        flat = [one.tasks if plain else [one] for one, plain in zip(self.tasks, is_plain, strict=True)]
         self.tasks = [one for part in flat for one in part]
 
     def _add(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
@@ -217,24 +222,20 @@ class chain(_Several):
             added = part.add_to(flow, *added)
         return added
 
-    def _with(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Canvas:
+    def _clones(self, args: Any, kwargs: Any, options: dict[str, Any]) -> list[Canvas]:
         first, *others = self.tasks
-        return self._made([first._with(args, kwargs, options), *(one.clone() for one in others)])
+        return [first.clone(args, kwargs, **options), *(one.clone() for one in others)]
 
 
 class group(_Several):
     """Several at once."""
 
-    kind = "group"
-
-    def apply_async(
-        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
-    ) -> Any:
+    def send(self) -> Any:
         """Enqueue a job for each; a workflow if it has other than signatures, or something is to follow it."""
         is_plain = all(type(one) is Signature and not one.all_errors() for one in self.tasks)
-        if not is_plain or self.links or self.errors or options.keys() & {"link", "link_error"}:
-            return super().apply_async(args, kwargs, **options)
-        return GroupResult([one.apply_async(args, kwargs, **options) for one in self.tasks])
+        if not is_plain or self.links or self.errors:
+            return super().send()
+        return GroupResult([one.send() for one in self.tasks])
 
     def _add(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
         first = self.tasks[0] if self.tasks else None
@@ -246,9 +247,6 @@ class group(_Several):
         ends = [end for part in parts for end in part.ends]
         return Added(ends or before, lambda: [part.output() for part in parts if part.output])
 
-    def _with(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Canvas:
-        return self._made([one._with(args, kwargs, options) for one in self.tasks])
-
 
 def _is_alike(first: Signature, other: Canvas) -> bool:
     """Whether two signatures can be calls of one step."""
@@ -257,28 +255,12 @@ def _is_alike(first: Signature, other: Canvas) -> bool:
     return (first.task, first.options, first.immutable) == (other.task, other.options, other.immutable)
 
 
-class chord:
+def chord(header: group | Iterable[Canvas], body: Canvas | None = None) -> Any:
     """A group, and what gets the list of its results: ``chord(header)(body)``, ``chord(header, body)()``."""
-
-    def __new__(cls, header: group | Iterable[Canvas], body: Canvas | None = None) -> Any:
-        """A chain of both, if both are given."""
-        header = header if isinstance(header, group) else group(header)
-        if body is not None:
-            return chain(header, body)
-        made = super().__new__(cls)
-        made.header = header
-        return made
-
-    header: group
-
-    def __call__(self, body: Canvas, **options: Any) -> Any:
-        """Make the workflow."""
-        return chain(self.header, body).apply_async(**options)
-
-    apply_async = delay = __call__
-
-
-_KINDS: dict[str, type[_Several]] = {"chain": chain, "group": group}
+    header = header if isinstance(header, group) else group(header)
+    if body is not None:
+        return chain(header, body)
+    return lambda body, **options: chain(header, body).apply_async(**options)
 
 
 def signature(
@@ -318,23 +300,6 @@ def _as_list(given: Canvas | Iterable[Canvas] | None) -> list[Canvas]:
     return [given] if isinstance(given, Canvas) else list(given or ())
 
 
-def _send(canvas: Canvas, links: Iterable[Canvas], errors: Iterable[Canvas]) -> Any:
-    """Make the workflow of a canvas."""
-    kind = getattr(canvas, "kind", "signature")
-    links = list(links)
-    all_errors = [*errors, *canvas.all_errors(), *(error for link in links for error in link.all_errors())]
-    with workflow(f"celery {kind}") as flow:
-        added = canvas.add_to(flow, (), None)
-        for link in links:
-            link.add_to(flow, *added)
-        output = added.output() if added.output else None
-        flow._fields["output"] = serializer.dumps(output, what="the result of the workflow")  # for AsyncResult(id)
-        if errback := _errback(all_errors):
-            flow.on_death(errback.as_task(), *errback.args, **errback.kwargs)
-    assert flow.handle is not None
-    return WorkflowResult.of_flow(flow.handle, output)
-
-
 def _errback(errors: Sequence[Canvas]) -> Signature | None:
     """The one call that is made when a job is dead. Raises InvalidTask."""
     if not errors:
@@ -370,21 +335,13 @@ _FLOW_STATES = {"blocked": "FAILURE", "failed": "FAILURE", "succeeded": "SUCCESS
 class AsyncResult:
     """A job, or a workflow if this is its id, with the methods of Celery's AsyncResult."""
 
-    def __new__(cls, id: str = "", *, queue: str = "") -> AsyncResult:
+    def __new__(cls, id: Any = "", **known: Any) -> AsyncResult:
         """For the id of a workflow a WorkflowResult."""
-        return super().__new__(WorkflowResult if _WORKFLOW_ID.fullmatch(id) else cls)
+        return super().__new__(WorkflowResult if cls is AsyncResult and _WORKFLOW_ID.fullmatch(id) else cls)
 
-    def __init__(self, id: str, *, queue: str = "") -> None:
+    def __init__(self, id: str, *, queue: str = "", handle: JobHandle[Any] | None = None) -> None:
         self.id = self.task_id = id
-        self._handle = JobHandle[Any](id, queue) if queue else _find(id)
-
-    @classmethod
-    def of(cls, handle: JobHandle[Any]) -> AsyncResult:
-        """For a handle of delay()."""
-        result = cls.__new__(cls)
-        result.id = result.task_id = handle.id
-        result._handle = handle
-        return result
+        self._handle = handle or (JobHandle[Any](id, queue) if queue else _find(id))
 
     @property
     def state(self) -> str:
@@ -460,18 +417,10 @@ class AsyncResult:
 class WorkflowResult(AsyncResult):
     """A workflow: its state, and the result of what is last in it."""
 
-    _flow: Workflow
-
-    def __init__(self, id: str, *, queue: str = "") -> None:
+    def __init__(self, id: str, *, queue: str = "", flow: Workflow | None = None, output: Any = _UNKNOWN) -> None:
         self.id = self.task_id = id
-        self._handle, self._flow, self._output = None, Workflow(id), _UNKNOWN
-
-    @classmethod
-    def of_flow(cls, flow: Workflow, output: Any) -> WorkflowResult:
-        """For one that was made. `output`: with references to results."""
-        result = cls(flow.id)
-        result._flow, result._output = flow, output
-        return result
+        self._handle, self._flow = None, flow or Workflow(id)
+        self._output = output  # with references to results
 
     @property
     def state(self) -> str:
@@ -537,10 +486,6 @@ class GroupResult(list[AsyncResult]):
 
 class EagerResult(AsyncResult):
     """What apply() returns."""
-
-    def __new__(cls, value: Any = None, *, error: Exception | None = None) -> EagerResult:
-        """It has no id."""
-        return object.__new__(cls)
 
     def __init__(self, value: Any = None, *, error: Exception | None = None) -> None:
         self.id = self.task_id = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,18 +13,11 @@ from django_rtq.exceptions import InvalidTask
 
 _NAMES = {"queue": "queue_name", "priority": "priority", "time_limit": "time_limit", "headers": "headers"}
 
-NAMES = CeleryOptions.__optional_keys__
 
-
-def checked_options(task: str, options: CeleryOptions) -> dict[str, Any]:
+def checked_options(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of apply_async() for using(). Raises InvalidTask."""
-    check_names(f"{task}: apply_async()", options, NAMES)
-    return using_options(task, options)
-
-
-def using_options(task: str, options: CeleryOptions) -> dict[str, Any]:
-    """The options for using(), of those in NAMES. Raises InvalidTask."""
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    check_names(f"{task}: apply_async()", options, CeleryOptions.__optional_keys__)
+    given = {name: value for name, value in options.items() if value is not None}
     if "countdown" in given and "eta" in given:
         raise InvalidTask(f"{task}: apply_async() takes countdown or eta, not both.")
     changed: dict[str, Any] = {_NAMES[name]: value for name, value in given.items() if name in _NAMES}
