@@ -27,9 +27,17 @@ from django_rtq.workflows.batches.call_runner import CallRunner
 class CallerExecutor(Executor):
     """Runs jobs in the thread that calls run(). Coroutines run on the event loop above it, or on a new one."""
 
-    def __init__(self, config: Config, shared: SharedState, progress: ProgressWriter | None = None) -> None:
+    def __init__(
+        self, config: Config, shared: SharedState, progress: ProgressWriter | None = None, *, time_limits: bool
+    ) -> None:
         self.isolation = CallerIsolation()
         super().__init__(config, shared, self.isolation, _limit, progress)
+        self._time_limits = time_limits
+
+    def open(self, run: Run) -> Outcome | None:
+        if not self._time_limits:
+            vars(run)["time_limit"] = lambda config: None  # whatever its task says
+        return super().open(run)
 
     def run(self, run: Run) -> Outcome:
         """Run a job. Raises RuntimeError for a coroutine if an event loop runs in this thread."""
@@ -70,13 +78,6 @@ class CallerIsolation(Isolation):
 
     def close(self) -> None:
         """Nothing to do."""
-
-
-class UnlimitedRun(Run):
-    """A run without a time limit."""
-
-    def time_limit(self, config: Config) -> float | None:
-        return None
 
 
 @contextmanager

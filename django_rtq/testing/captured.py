@@ -40,7 +40,7 @@ class CapturedJobs(Substitute[CapturedJob]):
 
     def clear(self) -> None:
         """Forget the jobs so far."""
-        self._items: list[CapturedJob] = []
+        super().clear()
         self._owners: dict[tuple[str, str], CapturedJob] = {}  # of the digests of unique jobs
         self._flows: list[NewWorkflow] = []
 
@@ -97,7 +97,7 @@ class CapturedJobs(Substitute[CapturedJob]):
             raise AssertionError(f"The steps of workflow {name} are {numbers}, not {dict(steps)}.")
 
     def _listing(self) -> str:
-        if not self._items:
+        if not self:
             return "No job was enqueued."
         return "\n".join(["Enqueued were:", *(f"  {number}. {job}" for number, job in enumerate(self, 1))])
 
@@ -110,7 +110,7 @@ class CapturedJobs(Substitute[CapturedJob]):
         new = CapturedJob.read(queue, job)
         owner = self._owners.get((queue, job.digest)) if job.digest else None
         if owner is None or owner.is_cancelled:
-            self._items.append(new)
+            self.append(new)
             self._owners[queue, job.digest] = new
             return "ok"
         if job.on_conflict == "replace":

@@ -14,7 +14,7 @@ from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.worker_broker import WorkerBroker, for_workers
-from django_rtq.core.broker.worker_messages import Claimed
+from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.job import held_since
 from django_rtq.core.jobs.record import Wait
 from django_rtq.core.tasks.options.kinds import Moment, moment_argument
@@ -23,7 +23,7 @@ from django_rtq.core.worker.process.run import Run, runs_of
 from django_rtq.core.worker.process.running.runner import Runner
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.shared_memory import MAX_BATCH, SharedState
-from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
+from django_rtq.testing.caller_executor import CallerExecutor
 from django_rtq.testing.finished_job import FinishedJob, raise_foreign_error
 from django_rtq.workflows.batches.gathering import CallGatherer
 
@@ -93,7 +93,7 @@ def drain(
     With `raise_errors` it raises at the end what the last run of a job raised; if there are several, of the first one.
     Raises RuntimeError after 10,000 runs.
     """
-    drained = Drain(for_workers(get_broker("")), queues, UnlimitedRun if not time_limits else Run)
+    drained = Drain(for_workers(get_broker("")), queues, time_limits=time_limits)
     drained.run(drained.ms_until(until))
     if raise_errors:
         last_runs = {run.id: run for run in drained.finished}
@@ -109,15 +109,15 @@ adrain = sync_to_async(drain)
 class Drain:
     name = "drain()"
     room = MAX_BATCH - 1  # for other jobs in one call of a function
-    _execute: Callable[[Run], Outcome] | None = None  # None: as a worker
+    execute: Callable[[Run], Outcome] | None = None  # None: as a worker
 
-    def __init__(self, broker: WorkerBroker, queues: Sequence[str] | None, run_class: type[Run]) -> None:
+    def __init__(self, broker: WorkerBroker, queues: Sequence[str] | None, *, time_limits: bool) -> None:
         self._broker = broker
         self._given_queues = queues
-        self._run_class = run_class
+        self.time_limits = time_limits
         self.finished: list[FinishedJob] = []
         self._runs = 0
-        self._ended: list[tuple[Run, Outcome]] = []  # of the last call
+        self.ended: list[tuple[Run, Outcome]] = []  # of the last call
         self._moved_ms = 0
         self._retries: dict[str, int] = {}  # id -> when it is due, on the clock of _moved_ms
 
@@ -170,7 +170,7 @@ class Drain:
         queues, before = self._queues, self._runs
         if queues:
             with self._worker(queues) as (session, runner):
-                gatherer = CallGatherer(session, self._broker.config, make_runs=self._runs_of)
+                gatherer = CallGatherer(session, self._broker.config)
                 while claimed := self._claim(session, queues):
                     if self._runs >= MAX_RUNS:
                         raise RuntimeError(
@@ -178,8 +178,8 @@ class Drain:
                         )
                     runner.run(gatherer.gather([claimed], room=self.room))
                     session.settle()
-                    ended = [*self._ended]
-                    self._ended.clear()
+                    ended = [*self.ended]
+                    self.ended.clear()
                     self._runs += len(ended)
                     for run, outcome in ended:
                         self._after(run, outcome)
@@ -197,7 +197,7 @@ class Drain:
     def _worker(self, queues: Sequence[str]) -> Iterator[tuple[WorkerSession, Runner]]:
         shared = SharedState(1)
         session = WorkerSession(self._broker, shared, queues, base_name="drain")
-        runner = _CallerRunner(self._broker, shared, session, self._ended, self._execute)
+        runner = _CallerRunner(self, self._broker.config, shared, session)
         session.sign_on()
         try:
             yield session, runner
@@ -213,32 +213,21 @@ class Drain:
             fetched = session.fetch(1, idle=1, queues=queues)
             if fetched.error is not None:
                 raise fetched.error
-            for claimed in fetched.claimed:
-                for run in self._runs_of(claimed, session.worker):
-                    return run
+            for run in (run for claimed in fetched.claimed for run in runs_of(claimed, session.worker)):
+                return run
             if "more" not in fetched.statuses:
                 return None
-
-    def _runs_of(self, claimed: Claimed, worker: str) -> list[Run]:
-        return runs_of(claimed, worker, self._run_class)
 
 
 class _CallerRunner(Runner):
     """Runs jobs as a worker process does, but in the calling thread."""
 
-    def __init__(
-        self,
-        broker: WorkerBroker,
-        shared: SharedState,
-        session: WorkerSession,
-        ended: list[tuple[Run, Outcome]],
-        execute: Callable[[Run], Outcome] | None,
-    ) -> None:
-        super().__init__(broker.config, shared, session)
+    def __init__(self, drained: Drain, config: Config, shared: SharedState, session: WorkerSession) -> None:
+        super().__init__(config, shared, session)
         self._isolation.close()
-        self._executor = executor = CallerExecutor(broker.config, shared, self._progress)
+        self._executor = executor = CallerExecutor(config, shared, self._progress, time_limits=drained.time_limits)
         self._isolation = executor.isolation
-        self._execute, self._ended = execute or executor.run, ended
+        self._execute, self._ended = drained.execute or executor.run, drained.ended
 
     def _run_alone(self, run: Run) -> None:
         self._record(run, self._execute(run))

@@ -23,7 +23,7 @@ from django_rtq.core.worker.process.outcome_recorder import send_outcome
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.testing.caller_executor import CallerExecutor, UnlimitedRun
+from django_rtq.testing.caller_executor import CallerExecutor
 from django_rtq.testing.drain import Drain, due_times
 from django_rtq.testing.finished_job import FinishedJob, details_of, raise_foreign_error
 from django_rtq.testing.substitute import Substitute, use_queues
@@ -76,13 +76,13 @@ class EagerJobs(Substitute[FinishedJob]):
             written_event(name, value)  # or it says what is wrong with it
         self._events = dict(events)
         self.retries = retries
-        self.run_class = Run if time_limits else UnlimitedRun
+        self.time_limits = time_limits
         self.propagate = propagate
         self.clear()
 
     def begin(self) -> None:
         super().begin()
-        self._executor = CallerExecutor(get_config(), SharedState(1))
+        self._executor = CallerExecutor(get_config(), SharedState(1), time_limits=self.time_limits)
 
     def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
         """A handle that knows how the job ended, also after the block."""
@@ -98,7 +98,7 @@ class EagerJobs(Substitute[FinishedJob]):
 
     def clear(self) -> None:
         """Forget the runs so far."""
-        self._items: list[FinishedJob] = []
+        super().clear()
         self._depth = 0  # of jobs that run inside each other
         self._running: dict[str, Run] = {}  # from memory
         self._details: dict[str, JobDetails] = {}  # of jobs that have run, and are not in Redis
@@ -140,7 +140,7 @@ class EagerJobs(Substitute[FinishedJob]):
         while True:
             now_ms = time.time_ns() // 1_000_000
             record = _record_of(job, now_ms)
-            run = self.run_class(queue, job.id.encode(), record, worker=WORKER, now_ms=now_ms, counts=(failures, 0))
+            run = Run(queue, job.id.encode(), record, worker=WORKER, now_ms=now_ms, counts=(failures, 0))
             self._running[job.id] = run
             try:
                 outcome = self.execute(run)
@@ -178,7 +178,7 @@ class EagerJobs(Substitute[FinishedJob]):
     def note(self, run: Run, outcome: Outcome) -> FinishedJob:
         """Note what became of a run."""
         finished = FinishedJob.read(run, outcome)
-        self._items.append(finished)
+        self.append(finished)
         if isinstance(outcome, Suspended):
             self._details.pop(run.id, None)
         elif run.worker == WORKER:
@@ -275,8 +275,8 @@ class _Queued(Drain):
     room = 0
 
     def __init__(self, jobs: EagerJobs) -> None:
-        super().__init__(jobs.engine, None, jobs.run_class)
-        self._jobs, self._actions, self._execute = jobs, Actions(jobs.engine), jobs.execute
+        super().__init__(jobs.engine, None, time_limits=jobs.time_limits)
+        self._jobs, self._actions, self.execute = jobs, Actions(jobs.engine), jobs.execute
 
     def run_all(self) -> None:
         """Run what can run, and what is delayed. Raises what a job has raised."""

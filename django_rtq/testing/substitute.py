@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar, overload
+from typing import Any, NoReturn, TypeVar
 from unittest import mock
 
 from asgiref.sync import sync_to_async
@@ -31,10 +31,11 @@ S = TypeVar("S")
 Item = TypeVar("Item")
 
 
-class Substitute(Activation, Sequence[Item]):
-    """Gets all jobs that are enqueued inside the block, in any thread, and answers the questions of their handles."""
+class Substitute(Activation, list[Item]):
+    """Gets all jobs that are enqueued inside the block, in any thread, and answers the questions of their handles.
 
-    _items: list[Item]  # what became of them
+    A list of what became of them. It takes the place of JobAccess, too.
+    """
 
     name = ""  # what is active, for an error message
 
@@ -65,10 +66,6 @@ class Substitute(Activation, Sequence[Item]):
         if self._engine is not None:
             delete_all(self._engine)
             self._engine = None
-
-    @abstractmethod
-    def clear(self) -> None:
-        """Forget the jobs so far."""
 
     def broker(self) -> Broker:
         """What takes the place of the broker, with the settings of this moment."""
@@ -110,17 +107,14 @@ class Substitute(Activation, Sequence[Item]):
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
         """As of JobAccess, for a job that is over. Raises WrongState for others: nothing would end them."""
 
-    def __len__(self) -> int:
-        return len(self._items)
+    def __getattr__(self, name: str) -> Any:
+        if name in _FOR_COROUTINES:
+            return sync_to_async(getattr(self, _FOR_COROUTINES[name]), thread_sensitive=True)
+        raise AttributeError(name)
 
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
 
-    @overload
-    def __getitem__(self, index: slice) -> list[Item]: ...
-
-    def __getitem__(self, index: int | slice) -> Item | list[Item]:
-        return self._items[index]
+#: Methods of JobAccess, and those that do the same in threads.
+_FOR_COROUTINES = {"afind": "find", "acancel": "cancel", "asend": "send", "await_end": "wait"}
 
 
 def handles_of_substitutes() -> AbstractContextManager[object]:
@@ -138,7 +132,7 @@ class _SubstituteBroker(Broker):
     def __init__(self, substitute: Substitute[Any]) -> None:
         self.config: Config = get_config()
         self._substitute = substitute
-        self.access = _SubstituteAccess(substitute)
+        self.access = substitute
 
     # There is no queue here that could be full, or have limits.
 
@@ -169,32 +163,10 @@ class _SubstituteBroker(Broker):
         return "\n".join(map(serializer.dumps, failures)).encode()
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise _needs_redis(self._substitute)
-
-
-class _SubstituteAccess:
-    """What access_to_jobs() returns."""
-
-    def __init__(self, substitute: Substitute[Any]) -> None:
-        self._substitute = substitute
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _ANSWERED:
-            return getattr(self._substitute, name)
-        if name in _ANSWERED_ASYNC:
-            return sync_to_async(getattr(self._substitute, _ANSWERED_ASYNC[name]), thread_sensitive=True)
-        raise _needs_redis(self._substitute)
-
-
-_ANSWERED = {"find", "cancel", "send", "wait", "make_handle"}
-_ANSWERED_ASYNC = {"afind": "find", "acancel": "cancel", "asend": "send", "await_end": "wait"}
-
-
-def _needs_redis(substitute: Substitute[Any]) -> RedisNotAllowed:
-    return RedisNotAllowed(
-        f"This needs Redis, but {substitute.name} is active. Use private_redis() and drain() of django_rtq.testing "
-        "instead."
-    )
+        raise RedisNotAllowed(
+            f"This needs Redis, but {self._substitute.name} is active. Use private_redis() and drain() of "
+            "django_rtq.testing instead."
+        )
 
 
 # -- workflows and steps: the stores of production, on fakeredis

@@ -7,14 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.broker.worker_messages import Claimed, ClaimResult
+from django_rtq.core.broker.worker_messages import ClaimResult
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.record import band_in, task_in
 from django_rtq.core.tasks import registry
@@ -46,16 +46,9 @@ class LaneClaim(NamedTuple):
 class CallGatherer:
     """Makes calls of the jobs that a session claims. For the thread that claims."""
 
-    def __init__(
-        self,
-        session: WorkerSession,
-        config: Config,
-        *,
-        make_runs: Callable[[Claimed, str], list[Run]] = runs_of,
-    ) -> None:
+    def __init__(self, session: WorkerSession, config: Config) -> None:
         self._session = session
         self._config = config
-        self._make_runs = make_runs
         self._calls: list[list[Run]] = []
         self._open: dict[_Kind, list[Run]] = {}  # those of the calls that may get more
 
@@ -104,12 +97,9 @@ class CallGatherer:
                 lanes.append(LaneClaim(kind.queue, more, band, kind.client, task))
         if lanes:
             with suppress(BrokerError):  # the session finds what was claimed all the same, and gives it back
-                self._add_claimed(self._session.claim_beside(partial(claim_lanes, lanes)))
-
-    def _add_claimed(self, fetched: ClaimResult) -> None:
-        for claimed in fetched.claimed:
-            for run in self._make_runs(claimed, self._session.worker):
-                self._add(run)
+                fetched = self._session.claim_beside(partial(claim_lanes, lanes))
+                for run in (run for claimed in fetched.claimed for run in runs_of(claimed, self._session.worker)):
+                    self._add(run)
 
 
 def most_together(run: Run, config: Config) -> int:

@@ -270,11 +270,11 @@ class Run:
         return default if of_task is None else of_task
 
 
-def runs_of(claimed: Claimed, worker: str, run_class: type[Run] = Run) -> list[Run]:
+def runs_of(claimed: Claimed, worker: str) -> list[Run]:
     """The jobs of one claim in a queue."""
     queue, now_ms, counts = claimed.queue, claimed.now_ms, claimed.counts
     return [
-        run_class(queue, job_id, record, worker=worker, now_ms=now_ms, counts=counts.get(number, (0, 0)))
+        Run(queue, job_id, record, worker=worker, now_ms=now_ms, counts=counts.get(number, (0, 0)))
         for number, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True))
     ]
 
