@@ -182,7 +182,7 @@ def count(server: Any, folder: Path, only: Sequence[str]) -> dict[str, int]:
     import redis
 
     from django_rtq.core.broker.brokers import open_broker
-    from django_rtq.core.broker.redis.hooks import command_hooks
+    from django_rtq.core.broker.redis.commands import command_hooks
     from django_rtq.core.broker.scripts import SCRIPTS
     from tests.protocol.model.script_calls import SCRIPT_CALLS
 

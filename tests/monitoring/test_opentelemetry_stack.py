@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind
 
 from django_rtq import signals, task
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.redis.hooks import command_hooks
+from django_rtq.core.broker.redis.commands import command_hooks
 from django_rtq.monitoring.opentelemetry import instrument_redis
 from django_rtq.testing import drain
 

@@ -110,7 +110,7 @@ def test_it_does_nothing_without_an_sdk():
 INSTRUMENTED_TEST = """
 
 def test_all_is_instrumented(settings):
-    from django_rtq.core.broker.redis.hooks import command_hooks
+    from django_rtq.core.broker.redis.commands import command_hooks
 
     assert [each for each in settings.MIDDLEWARE if "opentelemetry" in each]
     assert len(command_hooks) == 1

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.console.histogram import bucket_of
-from django_rtq.core.broker.redis.hooks import command_hooks
+from django_rtq.core.broker.redis.commands import command_hooks
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.monitoring.prometheus import STATES, RTQCollector, metrics_text
 from tests.app import tasks

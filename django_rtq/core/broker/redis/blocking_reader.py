@@ -13,9 +13,8 @@ from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from django_rtq.core.broker.redis.client import send, translate_error
-from django_rtq.core.broker.redis.commands import Command, command_hooks
+from django_rtq.core.broker.redis.commands import Command, command_hooks, hooked
 from django_rtq.core.broker.redis.connections import ConnectionSettings
-from django_rtq.core.broker.redis.hooks import hooked
 from django_rtq.core.broker.redis.masters import PAUSE_SECONDS, has_moved, is_current, note_loss
 from django_rtq.core.broker.redis.speedups import can_read_within, received_reply
 

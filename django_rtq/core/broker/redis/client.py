@@ -20,6 +20,7 @@ from django_rtq.core.broker.redis.commands import (
     Steps,
     checked,
     command_hooks,
+    hooked,
     script_of,
     with_dependent,
 )
@@ -167,9 +168,7 @@ class RedisClient:
         except redis_exceptions.RedisError as error:
             raise connect_error(self._pool, error) from error
         try:
-            replies = (
-                exchange(connection, commands, needs_first=True) if needs_first else exchange(connection, commands)
-            )
+            replies = exchange(connection, commands, needs_first=needs_first)
         except (redis_exceptions.RedisError, OSError) as error:
             raise self.lost(connection, error) from error
         except BaseException:
@@ -281,14 +280,9 @@ def exchange(connection: Any, commands: Sequence[Command], *, needs_first: bool 
     With `needs_first`, nothing else is read when the first command was refused.
     """
     if command_hooks:
-        from django_rtq.core.broker.redis.hooks import hooked  # few projects have some
-
         with hooked(commands):
-            return _exchange(connection, commands, needs_first)
-    return _exchange(connection, commands, needs_first)
-
-
-def _exchange(connection: Any, commands: Sequence[Command], needs_first: bool) -> list[Any]:
+            send(connection, commands)
+            return read_replies(connection, commands, needs_first=needs_first)
     send(connection, commands)
     return read_replies(connection, commands, needs_first=needs_first)
 

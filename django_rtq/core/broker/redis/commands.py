@@ -7,13 +7,17 @@ refused has its BrokerError in its place.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from django_rtq.exceptions import BrokerError
+
+logger = logging.getLogger("django_rtq")
 
 Argument = bytes | str | int | float
 Command = tuple[Argument, ...] | bytes  # bytes: packed already, in the form in which it is sent
@@ -90,11 +94,34 @@ T = TypeVar("T")
 CommandHook = Callable[[Sequence[str]], AbstractContextManager[Any]]
 #: Context managers that are entered around each round trip, in the thread that waits for it. A hook is called with the
 #: names of the commands, such as ["EVALSHA finish", "EVALSHA claim"]: of all commands of a round trip that several
-#: coroutines share. What it raises is logged and ignored.
+#: coroutines share. What it raises is logged and ignored. Commands are written to connections directly, so tools that
+#: patch redis.Redis.execute_command do not see them.
 command_hooks: list[CommandHook] = []
 Steps = Generator[Sequence[Command], list[Any], T]
 #: Sends commands again that were not executed, and returns all replies.
 Mending = Generator[Sequence[Command] | Pause, list[Any], list[Any]]
+
+
+def hooked(commands: Sequence[Command]) -> ExitStack:
+    """Enter all hooks for these commands. Their own errors must not make a reply look lost."""
+    names = [name_of(command) for command in commands]
+    with ExitStack() as stack:
+        for hook in tuple(command_hooks):
+            try:
+                context = hook(names)
+                context.__enter__()
+                stack.push(partial(_leave, context))
+            except Exception:
+                logger.exception("a hook of Redis commands failed")
+        return stack.pop_all()
+
+
+def _leave(context: AbstractContextManager[Any], kind: Any, error: BaseException | None, traceback: Any) -> None:
+    try:
+        context.__exit__(kind, error, traceback)
+    except Exception as raised:
+        if raised is not error:
+            logger.exception("a hook of Redis commands failed")
 
 
 def checked(replies: list[Any]) -> list[Any]:

@@ -16,8 +16,7 @@ import hiredis
 from redis import exceptions as redis_exceptions
 
 from django_rtq.core.broker.redis.client import exchange
-from django_rtq.core.broker.redis.commands import Command, command_hooks
-from django_rtq.core.broker.redis.hooks import hooked
+from django_rtq.core.broker.redis.commands import Command, command_hooks, hooked
 from django_rtq.core.broker.redis.speedups import pack
 
 _RECEIVE_BYTES = 65_536

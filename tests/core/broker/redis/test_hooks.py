@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
-from django_rtq.core.broker.redis.hooks import command_hooks
+from django_rtq.core.broker.redis.commands import command_hooks
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, settlement
 
