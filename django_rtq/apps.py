@@ -11,7 +11,7 @@ from django.utils.module_loading import autodiscover_modules, import_string
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.core.conf.config import has_celery_stand_in, task_modules, uses_task_backend
-from django_rtq.core.operator_logs import connect_operator_events
+from django_rtq.core.signals import connect_operator_events
 
 
 def _when_run(path: str) -> Callable[..., Any]:

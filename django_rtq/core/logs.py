@@ -2,7 +2,7 @@
 
 Where log lines are written:
 
-1. What happens to a job is a signal, and its log line is here, of what people do in operator_logs.py: wording and
+1. What happens to a job is a signal, and its log line is here, of what people do in signals.py: wording and
    level. Errors are logged with the traceback; arguments are never logged, and secret arguments are replaced in error
    messages (see redaction.py).
    `extra` says which jobs a line is about: see core/jobs/log_fields.py.
@@ -25,7 +25,7 @@ from django_rtq.core.conf.config import is_debug
 from django_rtq.core.jobs.failure import format_error
 from django_rtq.core.jobs.job import Job
 from django_rtq.core.jobs.log_fields import about, about_jobs
-from django_rtq.core.operator_logs import first_ids
+from django_rtq.core.signals import first_ids
 from django_rtq.exceptions import TaskNotFound
 
 logger = logging.getLogger("django_rtq")

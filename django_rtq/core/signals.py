@@ -1,4 +1,4 @@
-"""Django signals about jobs. Sent with send_robust, in the process where it happens.
+"""Django signals about jobs, and the log lines about what people do. Sent with send_robust, where it happens.
 
 Signals about one run in a worker have `job` (a Job). Signals about many jobs, most of them actions of operators, have
 `job_ids`.
@@ -90,3 +90,32 @@ def send_reclaimed(sender: type, queue: str, worker: str, taken: Sequence[tuple[
         job_reclaimed.send_robust(sender, queue=queue, worker=worker, job_ids=ids["queued"], buried_ids=ids["dead"])
     for job_id in ids["cancelled"]:
         job_cancelled.send_robust(sender, job_id=job_id, queue=queue)
+
+
+# -- log lines, in every process; the others are in logs.py
+
+
+def connect_operator_events() -> None:
+    """Log cancelled, requeued and discarded jobs. May be called twice."""
+    job_cancelled.connect(log_cancelled, dispatch_uid="rtq-log")
+    job_requeued.connect(log_requeued, dispatch_uid="rtq-log")
+    job_discarded.connect(log_discarded, dispatch_uid="rtq-log")
+
+
+def log_cancelled(*, job_id: str, queue: str, **kwargs: object) -> None:
+    logger.info("cancelled job %s of queue %s", job_id, queue, extra=about_jobs([job_id], queue=queue))
+
+
+def log_requeued(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
+    extra = about_jobs(job_ids, queue=queue)
+    logger.info("requeued %d dead letters in queue %s: %s", len(job_ids), queue, first_ids(job_ids), extra=extra)
+
+
+def log_discarded(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
+    extra = about_jobs(job_ids, queue=queue)
+    logger.info("discarded %d dead letters of queue %s: %s", len(job_ids), queue, first_ids(job_ids), extra=extra)
+
+
+def first_ids(job_ids: Sequence[str]) -> str:
+    """As many as fit on a line."""
+    return ", ".join(job_ids[:10]) + (", …" if len(job_ids) > 10 else "")

@@ -16,8 +16,7 @@ from typing import Any
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import forget_brokers
-from django_rtq.core.conf.config import get_config, set_redis_of_drain
-from django_rtq.core.under_test import is_pytest
+from django_rtq.core.conf.config import get_config, is_pytest, set_redis_of_drain
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.testing.captured import captured
 from django_rtq.testing.eager import eager

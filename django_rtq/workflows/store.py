@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.cancelling import cancel_call, wake_supervisor_of
+from django_rtq.core.broker.control import cancel_call, wake_supervisor_of
 from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.client import BlockingClient
 from django_rtq.core.broker.redis.commands import Argument, Command, Token, checked

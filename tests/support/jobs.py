@@ -7,7 +7,7 @@ import itertools
 import json
 import time
 
-from django_rtq.core.broker.cancelling import cancel_call, wake_supervisor_of
+from django_rtq.core.broker.control import cancel_call, wake_supervisor_of
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.broker.worker_broker import for_workers

@@ -10,8 +10,7 @@ from django.test.utils import _TestState
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.conf.config import DEBUG_REDIS, check_redis_is_allowed, get_config
-from django_rtq.core.under_test import is_under_test
+from django_rtq.core.conf.config import DEBUG_REDIS, check_redis_is_allowed, get_config, is_under_test
 from django_rtq.exceptions import RedisNotAllowed
 from testproject.settings import RTQ as OF_PROJECT
 from tests.markdown import ROOT
@@ -72,7 +71,7 @@ def test_pytest_and_the_test_runner_of_django_are_recognised(monkeypatch):
 
 
 def test_programs_that_a_test_starts_are_not_tests():
-    program = "from django_rtq.core.under_test import is_under_test; import django.test; print(is_under_test())"
+    program = "from django_rtq.core.conf.config import is_under_test; import django.test; print(is_under_test())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "False"
 

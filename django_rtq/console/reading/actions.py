@@ -19,7 +19,7 @@ from django_rtq.console.reading.jobs.job_page import LISTS
 from django_rtq.console.reading.selection import WAITING
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.cancelling import NOT_CANCELLED, cancel_call, wake_supervisor_of
+from django_rtq.core.broker.control import NOT_CANCELLED, cancel_call, wake_supervisor_of
 from django_rtq.core.broker.one_job import check_id, names_to_ask
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS

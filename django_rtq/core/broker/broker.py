@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django_rtq.core.broker.enqueue_calls import enqueue_calls, enqueue_many
@@ -23,7 +23,6 @@ from django_rtq.core.broker.task_backends import in_settings
 from django_rtq.core.conf.config import Config, check_redis_is_allowed
 from django_rtq.core.extension import required
 from django_rtq.core.jobs.job import made_ms, write_record
-from django_rtq.core.shared_property import shared_property
 from django_rtq.exceptions import BrokerError
 
 if TYPE_CHECKING:
@@ -38,6 +37,19 @@ S = TypeVar("S")
 LARGE_CHARACTERS = 4000  # bodies that Lua does not join with their headers
 JOBS_OF_LIMITED = 1000  # of a queue with max_waiting; then the plain script is asked whether it still has that
 MAX_WAIT_SECONDS = 30.0  # of one blocking command of a caller that waits; then it asks again: the token may be lost
+
+
+class shared_property(cached_property[S]):
+    """A `cached_property` of which all threads get the same value, also those that ask for it first at the same time.
+
+    Since Python 3.12 `cached_property` gives each of them a value of its own, and keeps the last. The function may be
+    called several times; all values but the first that is stored are dropped. So it must not open anything.
+    """
+
+    if not TYPE_CHECKING:
+
+        def __get__(self, instance, owner=None):
+            return self if instance is None else vars(instance).setdefault(self.attrname, self.func(instance))
 
 
 class Broker:

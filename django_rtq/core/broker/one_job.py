@@ -14,7 +14,7 @@ from asgiref.sync import sync_to_async
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.cancelling import NOT_CANCELLED, cancel_call, wake_supervisor_of
+from django_rtq.core.broker.control import NOT_CANCELLED, cancel_call, wake_supervisor_of
 from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.commands import Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS

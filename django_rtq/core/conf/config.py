@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -29,7 +31,6 @@ from django_rtq.core.conf.option import (
 )
 from django_rtq.core.conf.queue_options import QUEUE_NAME, QueueConfig, check_queues
 from django_rtq.core.extension import parts
-from django_rtq.core.under_test import is_under_test
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
 
@@ -209,6 +210,17 @@ class Config:
 OPTIONS = {name.upper(): declared for name, declared in options_of(Config).items()}
 _added_middleware: list[str] = []
 _of_drain: dict[str, str] = {}  # PREFIX and TEST_REDIS while RTQ["TEST"] is "drain"
+
+
+def is_under_test() -> bool:
+    """Whether this process runs tests: after Django's setup_test_environment(), or in a process of pytest."""
+    utils = sys.modules.get("django.test.utils")
+    return (utils is not None and hasattr(utils._TestState, "saved_data")) or is_pytest()
+
+
+def is_pytest() -> bool:
+    """Whether this is a process of pytest. Programs that a test starts inherit the variables, but do not import it."""
+    return "_pytest" in sys.modules and ("PYTEST_VERSION" in os.environ or "PYTEST_CURRENT_TEST" in os.environ)
 
 
 @lru_cache(maxsize=1)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.apps import apps
 
-from django_rtq.core.conf.config import get_config, is_debug, task_modules
+from django_rtq.core.conf.config import get_config, is_debug, is_under_test, task_modules
 from django_rtq.core.tasks.calls import signature_of
-from django_rtq.core.under_test import is_under_test
 from django_rtq.exceptions import InvalidTask
 
 if TYPE_CHECKING:

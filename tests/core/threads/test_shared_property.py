@@ -2,7 +2,7 @@
 
 import threading
 
-from django_rtq.core.shared_property import shared_property
+from django_rtq.core.broker.broker import shared_property
 from tests.support.waiting import PATIENCE
 
 
