@@ -48,7 +48,7 @@ def row(**options):
     [
         ({"name": ""}, "name", "cannot be blank"),
         ({"name": "a" * 201}, "name", "at most 200 characters"),
-        ({"name": "a\nb"}, "name", "has to be printable"),
+        ({"name": "a\nb"}, "name", "printable characters"),
         ({"name": "declared"}, "name", "The code already declares a schedule with this name."),
         ({"task": "shop.tasks.nothing"}, "task", "No task 'shop.tasks.nothing' is registered here."),
         ({"task": f"{__name__}.reprt"}, "task", f"Did you mean {TASK}?"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
@@ -17,14 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django_rtq.core.conf.config import time_zone_name
-from django_rtq.core.validation import (
-    MAX_CAP,
-    MAX_EXPRESSION_LENGTH,
-    MAX_MISSED,
-    MAX_NAME_LENGTH,
-    did_you_mean,
-    is_whole,
-)
+from django_rtq.core.conf.option import accepts, number, one_of
+from django_rtq.core.validation import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, did_you_mean
 from django_rtq.exceptions import InvalidTask
 
 if TYPE_CHECKING:
@@ -59,11 +52,8 @@ class Schedule:
     overlap: Literal["allow", "skip"] = "allow"  # whether a slot fires while its last job is not over
 
     def __post_init__(self) -> None:
-        _check_choice("missed", self.missed, ("skip", "once", "all"))
-        _check_choice("overlap", self.overlap, ("allow", "skip"))
-        _check_cap(self.cap)
-        _check_name(self.name)
-        _check_arguments(self.args, self.kwargs)
+        for name, kind in _OPTIONS.items():
+            kind.checked(f"schedule: {name}", getattr(self, name), InvalidTask)
         if not self.every_ms and next(self._clock.after(0), None) is None:
             raise InvalidTask(f"cron: {self.expression!r} matches no date.")
 
@@ -132,7 +122,7 @@ def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
     """
     from cronsim import CronSimError
 
-    _check_text("cron: the expression", expression, MAX_EXPRESSION_LENGTH)
+    _EXPRESSION.checked("cron: the expression", expression, InvalidTask)
     fields = _ALIASES.get(expression.strip().lower(), expression).split()
     if len(fields) not in (5, 6):
         raise InvalidTask(
@@ -175,10 +165,10 @@ def every(
 def named_schedules(owner: str, value: Any) -> Iterator[Schedule]:
     """The option `schedule` of a task: one schedule or several, each gets a name. Raises InvalidTask."""
     entries = value if isinstance(value, list | tuple) else (value,)
-    for number, entry in enumerate(entries, start=1):
+    for place, entry in enumerate(entries, start=1):
         if not isinstance(entry, Schedule):
             raise InvalidTask(f"{owner}: schedule is {entry!r}, but has to be cron(…) or every(…), or a list of them.")
-        default = owner if number == 1 else f"{owner}#{number}"
+        default = owner if place == 1 else f"{owner}#{place}"
         yield entry if entry.name else replace(entry, name=default)
 
 
@@ -196,7 +186,24 @@ def schedule_from_settings(name: str, options: Mapping[str, Any]) -> Schedule:
     return every(seconds=options["every"], name=name, **rest)
 
 
-_OPTIONS = ("name", "args", "kwargs", "missed", "cap", "overlap")
+_EXPRESSION = accepts(
+    lambda value: isinstance(value, str) and len(value) <= MAX_EXPRESSION_LENGTH,
+    f"text of at most {MAX_EXPRESSION_LENGTH} characters",
+)
+_OPTIONS = {
+    "name": accepts(
+        lambda value: isinstance(value, str) and len(value) <= MAX_NAME_LENGTH and value.isprintable(),
+        f"text of at most {MAX_NAME_LENGTH} printable characters",
+    ),
+    "args": accepts(lambda value: isinstance(value, list | tuple), "a list"),
+    "kwargs": accepts(
+        lambda value: isinstance(value, Mapping) and all(isinstance(name, str) for name in value),
+        "a dictionary of names and values",
+    ),
+    "missed": one_of("skip", "once", "all"),
+    "cap": number(least=1, most=MAX_CAP, whole=True),
+    "overlap": one_of("allow", "skip"),
+}
 _OWN = {"cron": ("tz",), "every": ("seconds", "minutes", "hours", "days", "start")}
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
@@ -207,7 +214,7 @@ def _schedule(maker: str, options: Mapping[str, Any], **moments: Any) -> Schedul
 
 
 def _check_names(maker: str, options: Mapping[str, Any]) -> None:
-    takes = _OWN[maker] + _OPTIONS
+    takes = (*_OWN[maker], *_OPTIONS)
     for option in options:
         if option not in _OPTIONS:
             hint = did_you_mean(option, takes)
@@ -230,36 +237,6 @@ def _check_zone(tz: Any) -> None:
         ZoneInfo(tz or time_zone_name())
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
         raise InvalidTask(f"cron: {tz!r} is not a time zone.") from error
-
-
-def _check_cap(value: Any) -> None:
-    if not is_whole(value) or not 1 <= value <= MAX_CAP:
-        raise InvalidTask(f"schedule: cap is {value!r}, but has to be a whole number from 1 to {MAX_CAP:,}.")
-
-
-def _check_name(name: Any) -> None:
-    _check_text("schedule: name", name, MAX_NAME_LENGTH)
-    if not name.isprintable():
-        raise InvalidTask(f"schedule: name is {name!r}, but has to be printable.")
-
-
-def _check_arguments(args: Any, kwargs: Any) -> None:
-    if not isinstance(args, list | tuple):
-        raise InvalidTask(f"schedule: args is {reprlib.repr(args)}, but has to be a list.")
-    if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
-        raise InvalidTask(
-            f"schedule: kwargs is {reprlib.repr(kwargs)}, but has to be a dictionary of names and values."
-        )
-
-
-def _check_text(what: str, value: Any, longest: int) -> None:
-    if not isinstance(value, str) or len(value) > longest:
-        raise InvalidTask(f"{what} is {reprlib.repr(value)}, but has to be text of at most {longest} characters.")
-
-
-def _check_choice(option: str, value: object, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise InvalidTask(f"schedule: {option} is {value!r}, but has to be one of: {', '.join(choices)}.")
 
 
 def _duration_in_words(ms: int) -> str:
