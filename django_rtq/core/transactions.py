@@ -23,9 +23,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from django.apps import apps
-from django.core.signals import setting_changed
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
-from django.dispatch import receiver
 
 from django_rtq.core.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.core.broker.messages import EnqueueCall, queue_full
@@ -53,7 +51,9 @@ def ignores_transactions() -> bool:
     return not rule and not config.outbox and (rule is False or not is_debug())
 
 
-@lru_cache(maxsize=1)
+on_brokers_forgotten.append(ignores_transactions.cache_clear)
+
+
 def integrations_wait() -> bool:
     """Whether jobs of integrations (TASKS, EMAIL_BACKEND) wait for the commit while no setting says it (D122)."""
     config = get_config()
@@ -89,14 +89,6 @@ def named_database(option: OnCommit = None) -> str | None:
 def _rule_of_settings() -> OnCommit:
     config = get_config()
     return config.outbox or config.enqueue_on_commit
-
-
-@receiver(setting_changed)
-def forget_rules(*, setting: str, **kwargs: object) -> None:
-    """Ask the settings again when a test overrides them."""
-    if setting in ("RTQ", "DEBUG"):
-        ignores_transactions.cache_clear()
-        integrations_wait.cache_clear()
 
 
 # -- sending

@@ -104,6 +104,7 @@ def apply_settings(*, setting: str, **kwargs: object) -> None:
     """Make new brokers when a test overrides the settings, and leave no connections of the others."""
     if setting not in ("RTQ", "CACHES", "DEBUG", "TASKS"):
         return
+    place_of.cache_clear()
     gone = _brokers.keys() - ({""} if setting == "TASKS" else set())
     close_brokers(gone)
     forget_brokers(gone)

@@ -10,9 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from django.core.signals import setting_changed
-from django.dispatch import receiver
-
 from django_rtq.core.conf.config import (
     Config,
     config_of_backend,
@@ -191,10 +188,3 @@ def _backends_with_redis() -> list[str]:
 def _own_options(backend: str) -> Mapping[str, Any]:
     options = task_backends()[backend]["OPTIONS"] if backend and not backend.startswith(SHARD) else {}
     return {name: options[name] for name in REDIS_OPTIONS if name in options}
-
-
-@receiver(setting_changed)
-def forget_places(*, setting: str, **kwargs: object) -> None:
-    """Ask the settings again when a test overrides them."""
-    if setting in ("RTQ", "TASKS", "CACHES", "DEBUG"):
-        place_of.cache_clear()
