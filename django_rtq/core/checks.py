@@ -131,12 +131,9 @@ def _check_server_of(place: str) -> list[CheckMessage]:
     try:
         broker = get_broker(place)
         server = ask_server(broker.redis, broker.keys)
-    except (ConfigurationError, BrokerRefused) as error:
-        return [Error(f"{whose}{error}", id="rtq.E004")]
-    except BrokerUnavailable:
-        return []
-    except BrokerError as error:
-        return [Error(f"{whose}{error}", id="rtq.E004")]
+    except (ConfigurationError, BrokerError) as error:
+        is_away = isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused)
+        return [] if is_away else [Error(f"{whose}{error}", id="rtq.E004")]
     return [Warning(f"{whose}{problem}", id="rtq.W002") for problem in server.problems()]
 
 

@@ -25,32 +25,6 @@ MAX_TEXT = 200  # characters of a progress text that are stored
 _MAX_NUMBER = 1e15  # integers up to this are exact as JSON numbers
 
 
-class _Steps(Protocol):
-    """What a run remembers of earlier ones: workflows/steps/job_steps.py."""
-
-    def step(self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any: ...
-
-    async def astep(
-        self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> Any: ...
-
-    def atomic_step(
-        self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], alias: str
-    ) -> Any: ...
-
-    def each(self, name: str, items: Iterable[Any]) -> Iterator[Any]: ...
-
-    def aeach(self, name: str, items: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Any]: ...
-
-    def sleep(self, seconds: float | timedelta) -> None: ...
-
-    async def asleep(self, seconds: float | timedelta) -> None: ...
-
-    def wait(self, event: str, timeout: float | timedelta | None) -> Any: ...
-
-    async def await_(self, event: str, timeout: float | timedelta | None) -> Any: ...
-
-
 @dataclass(frozen=True, slots=True)
 class JobContext:
     """What a task with takes_context=True gets as its first argument."""
@@ -64,7 +38,7 @@ class JobContext:
     task_name: str = ""
     headers: Mapping[str, Any] = field(default_factory=dict)  # of using() and middleware; do not change them
     _report: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
-    _steps: Callable[[], _Steps] | None = field(default=None, repr=False, compare=False)
+    _steps: Callable[[], Any] | None = field(default=None, repr=False, compare=False)  # JobSteps of workflows/steps/
     _flow: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
     _database: str = field(default=DEFAULT_DB_ALIAS, repr=False, compare=False)  # of atomic_step()
 

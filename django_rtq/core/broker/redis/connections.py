@@ -42,17 +42,7 @@ KEEPALIVE = {
 
 # The arguments of redis-py's connections that name the server and the credentials (beside ssl_…).
 _IDENTITY = frozenset(
-    {
-        "host",
-        "port",
-        "path",
-        "socket_type",
-        "username",
-        "password",
-        "credential_provider",
-        "redis_connect_func",
-        "protocol",
-    }
+    "host port path socket_type username password credential_provider redis_connect_func protocol".split()
 )
 
 
