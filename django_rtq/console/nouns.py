@@ -27,7 +27,7 @@ from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
-from django_rtq.console.search import STATES, check_states
+from django_rtq.console.search import STATES, check_states, with_workflows
 from django_rtq.console.shards.merged import AllShards
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
@@ -148,15 +148,16 @@ class Jobs:
         """Those of them that match a query as in the search of the admin, and have these fields.
 
         ``filter("no stock", queue="mail", state=["dead", "retrying"], since="1h")``. The fields are those of a query:
-        id (or its beginning), task, client ("": none), workflow (its id), error, error_class, queue, state, since and
-        before. Several states, or queues: any of them. Raises ValueError.
+        id (or its beginning), task, client ("": none), workflow (its name or id), error, error_class, queue, state,
+        since and before. Several states, or queues: any of them. Raises ValueError; if no workflow has a name, when
+        it is read.
         """
         words = {"class" if name == "error_class" else name: value for name, value in fields.items()}
         return Jobs(self._place, self._selection.narrowed(query, **words))
 
     def __iter__(self) -> Iterator[JobDetails]:
         """In the order of the states that are asked for, or else the running first, then dead ones from the newest."""
-        return (job for job, _ in find_jobs(self._place.readers, self._selection))
+        return (job for job, _ in find_jobs(self._place.readers, self._found))
 
     async def __aiter__(self) -> AsyncIterator[JobDetails]:
         jobs, following = iter(self), _awaited(lambda jobs: list(islice(jobs, _JOBS_AT_ONCE)))
@@ -172,7 +173,7 @@ class Jobs:
 
     def count(self) -> int:
         """How many there are."""
-        selection = replace(self._selection, states=self._selection.states or STATES)
+        selection = replace(self._found, states=self._selection.states or STATES)
         return self._place.readers.sweeps.count(Sweep(verb="count", selection=selection), most=sys.maxsize).count
 
     def requeue(self, *, to: str = "") -> int:
@@ -199,7 +200,11 @@ class Jobs:
 
     def _act(self, verb: Verb, **options: Any) -> int:
         check_states(verb, self._selection)
-        return _sweep(self._place, Sweep(verb=verb, selection=self._selection, **options))
+        return _sweep(self._place, Sweep(verb=verb, selection=self._found, **options))
+
+    @property
+    def _found(self) -> Selection:
+        return with_workflows(self._place.readers, self._selection)
 
     acount = _awaited(count)
     arequeue = _awaited(requeue)

@@ -33,7 +33,11 @@ def read_query(readers: Readers, text: str, longest: int = LONGEST) -> Selection
     """Read a query, and look up the workflows of a name. Raises QueryError, and for names of workflows BrokerError."""
     if len(text) > longest:
         raise QueryError(_("The query is longer than %(most)s characters.") % {"most": longest})
-    query = Selection.parse(text)
+    return with_workflows(readers, Selection.parse(text))
+
+
+def with_workflows(readers: Readers, query: Selection) -> Selection:
+    """A query with the ids of the workflows that it names. Raises QueryError if there are none, and BrokerError."""
     flows = _workflow_ids(readers, query.filter.workflow) if query.filter.workflow else ()
     return replace(query, filter=replace(query.filter, workflow_ids=flows))
 

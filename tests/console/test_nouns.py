@@ -48,6 +48,17 @@ def test_jobs_are_counted_listed_and_cut(broker):
     assert rtq.jobs.filter(state="succeeded").count() == 1
 
 
+def test_jobs_of_a_workflow_are_found_by_its_name_and_its_id(broker):
+    flow = begun_flow(broker, {"size": 2}, name="month-end")
+    queued_job(broker)
+
+    for found in (rtq.jobs.filter("workflow:month-end"), rtq.jobs.filter(workflow=flow)):
+        assert (found.count(), len(list(found))) == (2, 2)
+    with pytest.raises(ValueError, match="no workflow has this name"):
+        rtq.jobs.filter(workflow="year-end").count()
+    assert rtq.jobs.filter(workflow="month-end").cancel() == 2
+
+
 def test_a_wrong_filter_says_what_is_wrong():
     with pytest.raises(ValueError, match="there is no such state"):
         rtq.jobs.filter(state="dad")
