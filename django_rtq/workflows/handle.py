@@ -84,8 +84,11 @@ class WorkflowProgress:
 
     @property
     def size(self) -> int:
-        """All jobs, also those that have not started."""
-        return sum(step.size for step in self.steps)
+        """All jobs, also those that have not started, but for the call of on_death() until it is made."""
+        on_death = self.fields.get("on_death")
+        return sum(
+            step.size for step in self.steps if str(step.number) != on_death or step.state not in ("waiting", "skipped")
+        )
 
     def step(self, number: int) -> StepProgress:
         """The step with this number. Some numbers are missing: of steps that an interrupted job had begun to add."""
@@ -328,9 +331,11 @@ def read_progress(workflow_id: str, fields: dict[str, str]) -> WorkflowProgress:
 def _step(fields: dict[str, str], number: int) -> StepProgress:
     done, dead, gone = map(int, fields[f"ends:{number}"].split())
     state = fields[f"state:{number}"]
-    if fields["state"] == WorkflowState.CANCELLED:  # Redis leaves its steps as they were
-        goes_on = fields.get("on_death") == str(number)
-        state = {"waiting": "skipped", "started": "started" if goes_on else "failed"}.get(state, state)
+    is_on_death = fields.get("on_death") == str(number)
+    if state == "waiting" and "ended" in fields:  # Redis leaves steps as they were
+        state = "skipped"
+    elif state == "started" and fields["state"] == WorkflowState.CANCELLED and not is_on_death:
+        state = "failed"
     return StepProgress(
         number=number,
         task=fields[f"task:{number}"],

@@ -38,6 +38,17 @@ def test_the_list_shows_the_latest(broker, viewer, round_trips):
     assert "?client=bakery" in html
 
 
+def test_a_call_for_a_death_that_never_came_is_not_missing(broker, viewer):
+    begun_flow(broker, {"size": 2}, {}, on_death=1)
+    first, second = claim_members(broker)
+    end(broker, "ack", first)
+    assert "1 of 2" in text(viewer.get(LIST))
+    end(broker, "ack", second)
+
+    assert "2 of 2" in text(viewer.get(LIST))
+    assert 'rtq-state-skipped">never starts</span>' in text(viewer.get(PAGE))
+
+
 def test_a_blocked_one_is_found_behind_many_others(broker, viewer):
     blocked(broker)
     for number in range(101):
