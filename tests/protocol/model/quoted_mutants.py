@@ -132,8 +132,8 @@ IN_OTHER_FUNCTIONS = {
         ("searches_do_not_stop", "while looked < #places and #answer < enough and", "while looked < #places and"),
         (
             "numbers_are_those_of_the_part",
-            "or { n, place, record",
-            "or { 0, place, record",
+            "= { n, place, job",
+            "= { 0, place, job",
         ),
     ),
 }

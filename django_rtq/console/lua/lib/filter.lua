@@ -53,15 +53,15 @@ local function has_text(spellings, places)
   return false
 end
 
--- Returns the positions of the ids that match, and of those that cannot be decided here: {position, start of the record,
--- start of the newest failure}. Of `wanted.spellings` it returns what may match. The third: bytes read.
+-- Returns {position, whether it surely matches} of the ids that match, and of those that cannot be decided here, such as what
+-- has one of `wanted.spellings`. And how many bytes were read.
 local function match_jobs(q, wanted, ids)
-  local fitting, doubtful, left, places, read = {}, {}, {}, {}, 0
+  local found, left, places, read = {}, {}, {}, 0
   local asks, spellings = wanted.class ~= "" or wanted.text ~= "", wanted.spellings
   local is_any = wanted.task .. wanted.client == "" and not asks and #spellings == 0
   if is_any and not wanted.since and not wanted.till then
-    for i = 1, #ids do fitting[i] = i end
-    return fitting, doubtful, read
+    for i = 1, #ids do found[i] = { i, true } end
+    return found, read
   end
   local records = #ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}
   for i, id in ipairs(ids) do
@@ -78,16 +78,11 @@ local function match_jobs(q, wanted, ids)
     if #spellings > 0 and fails ~= false then
       local ends = string.find(lines, '"traceback":', newest, true)
       local failure = string.sub(lines, newest, ends and ends - 1 or -1)
-      fails = has_text(spellings, { records[i] or "", failure, left[n] }) and fails
+      fails = has_text(spellings, { records[i] or "", failure, left[n] }) and nil
     end
-    if fits and fails then
-      fitting[#fitting + 1] = i
-    elseif fails ~= false then
-      local start, failure = string.sub(records[i] or "", 1, wanted.bytes), string.sub(lines, newest, newest + wanted.bytes - 1)
-      doubtful[#doubtful + 1] = { i, start, failure }
-    end
+    if fails ~= false then found[#found + 1] = { i, fits and fails } end
   end
-  return fitting, doubtful, read
+  return found, read
 end
 
 -- The lines of a text.

@@ -132,8 +132,8 @@ local function read_list(q, list, at, most, of_client)
   return status, places
 end
 
--- Find outcomes that contain all of these texts, apart from those in the id. Returns {position, "", ""} of each, and the bytes
--- that were read.
+-- Find outcomes that contain all of these texts, apart from those in the id: they may match. Returns {position} of each, and
+-- how many bytes were read.
 local function match_outcomes(q, texts, ids)
   local found, read = {}, 0
   for i, outcome in ipairs(#ids > 0 and redis.call("HMGET", q.results, unpack(ids)) or {}) do
@@ -141,7 +141,7 @@ local function match_outcomes(q, texts, ids)
     for _, text in ipairs(fits and texts or {}) do
       fits = fits and (string.find(outcome, text, 1, true) or string.find(ids[i], text, 1, true))
     end
-    if fits then found[#found + 1] = { i, "", "" } end
+    if fits then found[#found + 1] = { i } end
     read = read + #(outcome or "")
   end
   return found, read

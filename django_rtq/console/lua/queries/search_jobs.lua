@@ -6,28 +6,26 @@
 -- ARGV[4] text        a part of the newest failure's message, or its class; "": any
 -- ARGV[5] since       ms, of the time that the list knows: died, due or finished; else it could start; "": any time
 -- ARGV[6] till
--- ARGV[7] bytes       how much to return of records and failures that cannot be decided here
--- ARGV[8] spellings   of a text in the record, the newest failure or the id, a line each; "": any
--- ARGV[9] list        queued, scheduled, running, retrying, dead or finished; or as the part `search_steps` says
--- ARGV[10] ids        the beginning of the id; in more lines the workflows, or else any
--- ARGV[11] made       made no later, as its id says, ms; "": any time
--- ARGV[12] texts      what is all in the outcome of a finished job, or in its id, a line each
--- ARGV[13] most       ids to look at, at most 500
--- ARGV[14] enough     it stops when it returns so many
--- ARGV[15] reply      what it returns of those that match: "ids", "count" or "jobs"
+-- ARGV[7] spellings   of a text in the record, the newest failure or the id, a line each; "": any
+-- ARGV[8] list        queued, scheduled, running, retrying, dead or finished; or as the part `search_steps` says
+-- ARGV[9] ids         the beginning of the id; in more lines the workflows, or else any
+-- ARGV[10] made       made no later, as its id says, ms; "": any time
+-- ARGV[11] texts      what is all in the outcome of a finished job, or in its id, a line each
+-- ARGV[12] most       ids to look at, at most 500
+-- ARGV[13] enough     it stops when it returns so many
+-- ARGV[14] reply      what it returns of those that match: "ids", "count" or "jobs"
 -- ARGV[...] at        where the last call ended; nothing: begin. For the queued jobs of one client: "", "0" and the client to
 --                     begin, and one more text behind it to go on
 --
 -- returns {"more", "all", or "cut": the search for `at` ended before it was found; ids looked at; where it ended; how many
---         match and are only counted; {its number among these, where it is, start of the record, of its newest failure},
---         ...}. The last two are "" if it matches, apart from the spellings; else it may match. Instead of these a job has
---         what find_job returns
+--         match and are only counted; {its number among these, where it is, what find_job returns}, ...}. The last only
+--         for "jobs", and of those that may match, as all with the spellings or the texts
 -- sent twice: changes nothing
 
-local wanted = { task = ARGV[1], client = ARGV[2], class = ARGV[3], text = ARGV[4], bytes = tonumber(ARGV[7]) }
-local spellings, since, till = read_lines(ARGV[8]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local q, list, wanted_ids, made, texts = named(), ARGV[9], read_ids(ARGV[10]), tonumber(ARGV[11]), read_lines(ARGV[12])
-local most, enough, reply, at = tonumber(ARGV[13]), tonumber(ARGV[14]), ARGV[15], { select(16, unpack(ARGV)) }
+local wanted = { task = ARGV[1], client = ARGV[2], class = ARGV[3], text = ARGV[4], spellings = read_lines(ARGV[7]) }
+local since, till = tonumber(ARGV[5]), tonumber(ARGV[6])
+local q, list, wanted_ids, made, texts = named(), ARGV[8], read_ids(ARGV[9]), tonumber(ARGV[10]), read_lines(ARGV[11])
+local most, enough, reply, at = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14], { select(15, unpack(ARGV)) }
 local PART, MOST_BYTES = 50, 1000000
 local now = now_ms(q.clock)
 local status, places = read_list(q, list, at, most, wanted.client)
@@ -42,38 +40,32 @@ local function may_match(place)
   return not time or (time >= (since or time) and time <= (till or time))
 end
 
--- Those of a part that match, or may match: {position, start of the record, of its newest failure}.
-local function match_part(ids)
-  if list == "finished" then return match_outcomes(q, texts, ids) end
-  local found, doubtful, bytes = match_jobs(q, wanted, ids)
-  for k, i in ipairs(found) do found[k] = { i, "", "" } end
-  for _, each in ipairs(doubtful) do found[#found + 1] = each end
-  table.sort(found, function(a, b) return a[1] < b[1] end)
-  return found, bytes
-end
-
 -- Add what is returned of one.
-local function add(n, place, record, failure)
-  local job = reply == "jobs" and read_row(q, place.id, now, place.run or {})
+local function add(n, place, is_read)
+  local job = is_read and read_row(q, place.id, now, place.run or {})
   sent = sent + (job and #job[1] + #job[6] + #job[7] or 0)
-  answer[#answer + 1] = job and { n, place, job } or { n, place, record, failure }
+  answer[#answer + 1] = { n, place, job or nil }
 end
 
-wanted.spellings = spellings
 if not (places[1] and places[1].time) then wanted.since, wanted.till = since, till end
 while looked < #places and #answer < enough and read + sent < MOST_BYTES do
   local ids, numbers = {}, {}
   for n = looked + 1, math.min(looked + PART, #places) do
     if may_match(places[n]) then ids[#ids + 1], numbers[#numbers + 1] = places[n].id, n end
   end
-  local found, bytes = match_part(ids)
+  local found, bytes
+  if list == "finished" then
+    found, bytes = match_outcomes(q, texts, ids)
+  else
+    found, bytes = match_jobs(q, wanted, ids)
+  end
   read, looked = read + bytes, math.min(looked + PART, #places)
   for _, each in ipairs(found) do
-    local n = numbers[each[1]]
-    if reply == "count" and each[2] == "" and each[3] == "" then
+    local n, is_sure = numbers[each[1]], each[2]
+    if reply == "count" and is_sure then
       counted = counted + 1
     else
-      add(n, places[n], each[2], each[3])
+      add(n, places[n], reply == "jobs" or not is_sure)
       if #answer >= enough or sent >= MOST_BYTES then looked = n break end
     end
   end

@@ -1,14 +1,14 @@
 """Job filters. They are applied inside Redis, so that jobs that do not match are never sent.
 
-The scripts do not decode names that are escaped in JSON. Of a job with such a name they return the beginning of its
-record, and Python decides.
+The scripts do not decode what is escaped in JSON. A job of which they cannot tell whether it matches they return as a
+whole, and Python decides.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
 
@@ -20,9 +20,6 @@ from django_rtq.core.jobs.job import JobState
 from django_rtq.core.jobs.record import read_head
 from django_rtq.core.tasks.registry import other_names
 from django_rtq.workflows.store import workflow_of
-
-_BYTES = 1000  # read of a record, and of its newest failure
-_MESSAGE_BYTES = 4000  # the same, if the filter is about the message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,33 +50,19 @@ class JobFilter:
 
     def fits(self, job: JobDetails) -> bool:
         """Whether the job matches."""
-        at = job.died_at or job.due_at or job.finished_at or job.ready_at
-        if not job.id.startswith(self.id) or (self.workflow and workflow_of(job.id) not in self._workflows):
-            return False
-        if at is None:
-            return self.since is None and self.until is None and self.fits_text(job)
-        is_in_time = (self.since is None or self.since <= at) and (self.until is None or at <= self.until)
-        return is_in_time and self.fits_text(job)
-
-    def fits_text(self, job: JobDetails) -> bool:
-        """Whether all else matches."""
-        if self.outcome and job.state != self.outcome:
-            return False
-        if self.task and not any(_is_or_ends(job.task, name) for name in self._task_names):
-            return False
-        if self.client is not None and job.client != self.client:
-            return False
-        kind, message = job.newest_error
-        if self.error_class and not _is_or_ends(kind, self.error_class):
-            return False
-        if self.error and not (_is_or_ends(kind, self.error) or self.error in message):
-            return False
-        return not self.text or has_text(job, self.text)
-
-    def fits_heads(self, record: bytes, failure: bytes) -> bool:
-        """Whether it may match, by the beginnings of its record and of its newest failure."""
-        heads = replace(self, outcome="", text="")
-        return heads.fits_text(read_dead_letter("", b"", record, failure))
+        at, (kind, message) = job.died_at or job.due_at or job.finished_at or job.ready_at, job.newest_error
+        return (
+            job.id.startswith(self.id)
+            and (not self.workflow or workflow_of(job.id) in self._workflows)
+            and (self.since is None or (at is not None and at >= self.since))
+            and (self.until is None or (at is not None and at <= self.until))
+            and (not self.outcome or job.state == self.outcome)
+            and (not self.task or any(_is_or_ends(job.task, name) for name in self._task_names))
+            and (self.client is None or job.client == self.client)
+            and (not self.error_class or _is_or_ends(kind, self.error_class))
+            and (not self.error or _is_or_ends(kind, self.error) or self.error in message)
+            and (not self.text or has_text(job, self.text))
+        )
 
     def script_arguments(self, until_ms: int | None = None) -> tuple[Argument, ...]:
         """The first arguments of search_jobs. `until_ms`: no later, whatever else is asked."""
@@ -87,8 +70,7 @@ class JobFilter:
         since, until = (None if at is None else round(at.timestamp() * 1000, 3) for at in (self.since, self.until))
         latest = min((ms for ms in (until, until_ms) if ms is not None), default=None)
         moments = ["" if ms is None else repr(ms) for ms in (since, latest)]
-        most = _MESSAGE_BYTES if self.error else _BYTES
-        return ("\n".join(self._task_names), client, self.error_class, self.error, *moments, most, spellings(self.text))
+        return ("\n".join(self._task_names), client, self.error_class, self.error, *moments, spellings(self.text))
 
     @property
     def ids_argument(self) -> str:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
@@ -44,16 +44,13 @@ _Placed: TypeAlias = tuple[JobDetails, Sequence[Any]]  # a job, its list and its
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """A job that matches, or may match."""
+    """A job that matches."""
 
     list: List
     place: tuple[str, ...]
     searched: int  # jobs that were looked at up to this one
-    job: JobDetails | None  # None: it was not read, or it has gone
-
-    @property
-    def job_id(self) -> str:
-        return self.place[3 if len(self.place) > 2 else 1]
+    job_id: str
+    job: JobDetails | None  # None: it was not read
 
 
 @dataclass(slots=True)
@@ -90,7 +87,6 @@ class JobWalk:
         self._redis, self._keys = broker.redis, broker.keys
         self._lists, self.filter, self._shown, self._until_ms = list(lists), filter, shown, until_ms
         self._sizes = sizes or {}
-        self._reads = bool(filter.text or (filter and any(name == "finished" for _, name in lists)))
         self.also: Sequence[Command] = ()  # other commands, which are sent with the first round trip
         self.replies: list[Any] = []  # to these
 
@@ -105,8 +101,7 @@ class JobWalk:
         while position.left and position.looked < depth:
             matches = self._matches(position, depth - position.looked, limit - len(jobs), "jobs")
             for match in matches:
-                if not self._fits(match.job):
-                    continue
+                assert match.job is not None  # all were asked for
                 jobs.append(match.job)
                 places.append(([*match.list, *match.place], match.searched))
                 if len(jobs) == limit:
@@ -119,25 +114,18 @@ class JobWalk:
         return JobPage(jobs=jobs, next_cursor=cursor, searched=searched, is_complete=is_complete, places=places)
 
     def next_ids(self, cursor: str, depth: int) -> tuple[list[str], str]:
-        """Look at up to `depth` jobs. Returns the ids of those that match, and the next cursor.
-
-        It reads the jobs only if Redis cannot say which match: for a text, and of finished jobs.
-        """
+        """Look at up to `depth` jobs. Returns the ids of those that match, and the next cursor."""
         position, ids = self._position(cursor), list[str]()
         while position.left and position.looked < depth:
-            matches = self._matches(position, depth - position.looked, STEP, "jobs" if self._reads else "ids")
-            ids += [match.job_id for match in matches if not self._reads or self._fits(match.job)]
+            ids += [match.job_id for match in self._matches(position, depth - position.looked, STEP, "ids")]
         return ids, position.cursor
 
     def count(self, cursor: str, depth: int) -> tuple[Counter[str], str, int]:
         """Look at up to `depth` jobs. Returns how many match by queue, the next cursor, and how many it looked at."""
         position, numbers = self._position(cursor), Counter[str]()
         while position.left and position.looked < depth:
-            for list_, before, counted, rows in self._step(
-                position, depth - position.looked, STEP, "jobs" if self._reads else "count"
-            ):
-                matches = self._read(list_, before, rows)
-                numbers[list_[0]] += counted + sum(not self._reads or self._fits(match.job) for match in matches)
+            for list_, before, counted, rows in self._step(position, depth - position.looked, STEP, "count"):
+                numbers[list_[0]] += counted + len(self._read(list_, before, rows))
         return numbers, position.cursor, position.looked
 
     def left(self, cursor: str) -> list[List]:
@@ -145,9 +133,6 @@ class JobWalk:
         return self._position(cursor).left if cursor else []
 
     # -- inside
-
-    def _fits(self, job: JobDetails | None) -> TypeGuard[JobDetails]:
-        return job is not None and (not self.filter or self.filter.fits(self._shown(job)))
 
     def _position(self, cursor: str) -> _Position:
         queue, name, *place = [*decode_list(cursor), "", ""]
@@ -219,14 +204,16 @@ class JobWalk:
             self.also = ()
         return replies
 
-    def _read(self, list_: List, before: int, rows: Sequence[Any]) -> Iterator[_Match]:
+    def _read(self, list_: List, before: int, rows: Sequence[Any]) -> list[_Match]:
+        """Those that match: a job that was read may do so."""
+        matches = []
         for number, at, *found in rows:
-            place, job = tuple(part.decode(errors="replace") for part in at), None
-            if len(found) == 1:
-                job = read_found(place[3 if len(place) > 2 else 1], list_[0], found[0])
-            elif any(found) and not self.filter.fits_heads(*found):
-                continue
-            yield _Match(list_, place, before + number, job)
+            place = tuple(part.decode(errors="replace") for part in at)
+            job_id = place[3 if len(place) > 2 else 1]
+            job = read_found(job_id, list_[0], found[0]) if found else None
+            if not found or (job and (not self.filter or self.filter.fits(self._shown(job)))):
+                matches.append(_Match(list_, place, before + number, job_id, job))
+        return matches
 
 
 class JobListReader:
