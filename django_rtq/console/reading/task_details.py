@@ -16,6 +16,8 @@ from django_rtq.console.reading.jobs.dead_letters import (
     merged_groups,
     read_groups,
 )
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.jobs.walk import list_sizes
 from django_rtq.console.reading.metrics.reader import (
     HOUR_MS,
     MAX_HOURS,
@@ -42,6 +44,8 @@ MAX_RUNNING = 500  # running jobs of a queue that are read
 MAX_KEPT = 8  # histories of tasks
 HOURS_AT_ONCE = 12  # that a script reads: two milliseconds
 _HEAD_BYTES = 400  # read of a running job's record: enough for its header and the name of its task
+_LISTS = ("queued", "scheduled", "retrying")  # that are searched
+_PER_QUEUE = 2 + len(_LISTS)  # commands
 
 ByHours = Mapping[int, Mapping[bytes, int]]  # hour since 1970 -> kind -> number
 
@@ -127,24 +131,24 @@ class TaskReader:
         packet.add("time", ("TIME",))  # also if there is no queue
         packet.add("deploys", *deploy_commands(self._broker))
         for queue in queues:
-            packet.add("queues", *self._queue_commands(queue))
+            packet.add("queues", *self._queue_commands(queue, name, most))
         for place in places:
             packet.add("places", *self._commands(*place, hours, most))
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
         ((seconds, _),), deploys, of_queues = replies["time"], replies["deploys"], replies["queues"]
-        of_places = list(zip(*(replies["places"][start::3] for start in range(3)), strict=True))
-        histories = [history for history, *_ in of_places]
+        of_places = list(zip(replies["places"][::2], replies["places"][1::2], strict=True))
+        histories = [history for history, _ in of_places]
         past = self._past((name, hours), places, [history[0] for history in histories])
         now_ms = max((history[1] for history in histories), default=int(seconds) * 1000)
         by_hour, present = _add_up(past, histories), now_ms // HOUR_MS
         shown = range(present - hours, present + 1)
-        of_names = [of_places[at : at + len(names)] for at in range(0, len(of_places), len(names))]
         in_queues: list[TaskInQueue] = []
         groups: list[list[DeadGroup]] = []
-        for queue, *of_queue in zip(queues, of_queues[::2], of_queues[1::2], of_names, strict=True):
-            in_queue, groups_of_queue = _read_jobs(names, most, queue, *of_queue)
-            in_queues.append(in_queue)
-            groups.append(groups_of_queue)
+        for number, queue in enumerate(queues):
+            found = of_queues[number * _PER_QUEUE : (number + 1) * _PER_QUEUE]
+            dead = [dead for _, dead in of_places[number * len(names) : (number + 1) * len(names)]]
+            groups.append([group for reply in dead for group in read_groups(queue, reply)])
+            in_queues.append(_read_jobs(names, most, queue, *found, groups=groups[-1]))
         return TaskDetails(
             name=name,
             hours=[
@@ -180,20 +184,17 @@ class TaskReader:
         details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)]
         return {task: counts.metrics() for task, counts in sorted(metrics.items())}, details
 
-    def _queue_commands(self, queue: str) -> list[Command]:
-        keys = self._keys.of(queue)
+    def _queue_commands(self, queue: str, name: str, most: int) -> list[Command]:
+        keys, wanted = self._keys.of(queue), JobFilter(task=f"={name}").script_arguments()
         return [
             SCRIPTS["queue_overview"].call(keys, ()),
             SCRIPTS["list_running"].call(keys, (MAX_RUNNING, _HEAD_BYTES)),
+            *(SCRIPTS["search_jobs"].call(keys, (*wanted, state, "", "", "", most, most, "count")) for state in _LISTS),
         ]
 
     def _commands(self, queue: str, name: str, hours: int, most: int) -> list[Command]:
-        keys = self._keys.of(queue)
-        return [
-            SCRIPTS["task_history"].call(keys, (hours, name, 0, 1)),
-            SCRIPTS["count_task"].call(keys, (name, most)),
-            self._dead_letters.task_groups_command(queue, name, most),
-        ]
+        history = SCRIPTS["task_history"].call(self._keys.of(queue), (hours, name, 0, 1))
+        return [history, self._dead_letters.task_groups_command(queue, name, most)]
 
 
 def _add_up(past: ByHours, histories: Iterable[Sequence[Any]]) -> ByHours:
@@ -209,27 +210,23 @@ def _add_up(past: ByHours, histories: Iterable[Sequence[Any]]) -> ByHours:
 
 
 def _read_jobs(
-    names: Sequence[str], most: int, queue: str, overview: Any, running: Any, of_names: Sequence[Sequence[Any]]
-) -> tuple[TaskInQueue, list[DeadGroup]]:
-    queued, queued_read, scheduled, retrying, due_read = zip(*(counts for _, counts, _ in of_names), strict=True)
+    names: Sequence[str], most: int, queue: str, overview: Any, running: Any, *lists: Any, groups: Sequence[DeadGroup]
+) -> TaskInQueue:
     details = read_queue_details(queue, overview)
-    groups = [group for *_counts, dead in of_names for group in read_groups(queue, dead)]
+    sizes = list_sizes({queue: details}, [(queue, state) for state in _LISTS])
+    found, is_cut = dict[str, int](), dict[str, bool]()
+    for state, (_status, looked, _at, counted, *_) in zip(_LISTS, lists, strict=True):  # not names escaped in JSON
+        found[state], is_cut[state] = counted, sizes[queue, state] > looked and getattr(details, state) > counted
     held = [head for _worker, _lease, _count, *jobs in running[1:] for _id, _claim, head, *_rest in jobs]
-    is_cut = {
-        "queued": max(queued_read) == most < details.queued,
-        "scheduled": max(due_read) == most and details.scheduled > sum(scheduled),
-        "retrying": max(due_read) == most and details.retrying > sum(retrying),
-        "running": details.running > len(held),
-        "dead": details.dead > most,
-    }
-    jobs = TaskInQueue(
+    is_cut |= {"running": details.running > len(held), "dead": details.dead > most}
+    # Held jobs are counted, however few of them the search has met.
+    held_jobs = sum(pause.held for pause in details.paused_tasks if pause.task in names)
+    return TaskInQueue(
         queue=details,
-        queued=sum(queued),
-        # Held jobs are counted, however few of them the search has met.
-        scheduled=max(sum(scheduled), sum(pause.held for pause in details.paused_tasks if pause.task in names)),
-        retrying=sum(retrying),
+        queued=found["queued"],
+        scheduled=max(found["scheduled"], held_jobs),
+        retrying=found["retrying"],
         running=sum(read_head(head)[1] in names for head in held),
         dead=sum(group.count for group in groups),
         cut=frozenset(state for state, is_longer in is_cut.items() if is_longer),
     )
-    return jobs, groups

@@ -364,7 +364,7 @@ SCRIPT_CALLS = {
     "note_version": ScriptCall(of_console.run_old_version, lambda broker, jobs: of_console.report_version(broker, "2")),
     "update_totals": ScriptCall(of_console.count_in_the_past, lambda broker, jobs: of_console.update_totals(broker)),
     "roll_up": ScriptCall(of_console.count_hours_ago, lambda broker, jobs: of_console.roll_up(broker)),
-    **dict.fromkeys(("task_history", "count_task"), _by_hand(_queued, "tasks.get")),
+    "task_history": _by_hand(_queued, "tasks.get"),
     "set_limits": ScriptCall(_claimed_of_many, lambda broker, jobs: broker.limits.change(QUEUE, LIMITS)),
     "check_blocked": ScriptCall(_blocked, lambda broker, jobs: broker.limits.change(QUEUE, dict.fromkeys(LIMITS, ""))),
     "trim": ScriptCall(_too_old, lambda broker, jobs: steps.trim(broker, QUEUE), may_vanish=True),

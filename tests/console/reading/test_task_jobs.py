@@ -39,7 +39,7 @@ def test_jobs_are_counted_by_queue_and_state(redis, broker, readers):
     assert not readers.tasks.get("nosuch").is_known
 
 
-@pytest.mark.parametrize("task", ['ship","args":[1,"', "sh\\u0069p", "shi", "ship ", ""])
+@pytest.mark.parametrize("task", ['ship","args":[1,"', "sh\\u0069p", "shi", "ship "])
 def test_jobs_of_tasks_with_other_names_are_not_counted(redis, broker, readers, task):
     queued_job(broker, body='{"task":"ship","args":[1,"x"]}')
     queued_job(broker, body='{"task":"sh\\u0069p"}')
@@ -63,7 +63,7 @@ def test_a_long_list_is_not_searched_to_its_end(redis, broker, readers, monkeypa
     counts, cut = numbers(readers)[QUEUE]
 
     assert counts == [3, 3, 0, 0, 3]
-    assert cut == {"retrying", *(("queued", "scheduled", "dead") if more else ())}
+    assert cut == ({"retrying", "queued", "scheduled", "dead"} if more else set())
 
 
 def test_jobs_behind_large_ones_are_counted(redis, broker, readers):
