@@ -1,15 +1,14 @@
 """What can be done with jobs: one row for each action, and how it is sent.
 
 An action is told which jobs by their ids, some in each round trip, and says what became of each. Its script may be sent
-twice. If the reply is lost, the second call finds nothing left to do, so the row says what the answers mean then, or
-has the jobs read: this reports their current state, so somebody else who did the same then cannot be told apart.
+twice. If the reply is lost, the second call finds nothing left to do, so the jobs are read, and the row says in which
+states they are then. Somebody else who did the same cannot be told apart.
 """
 
 from __future__ import annotations
 
 import reprlib
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -34,7 +33,6 @@ from django_rtq.scale.placement import is_elsewhere
 from django_rtq.workflows import workflow_store
 
 LATEST = 10**15  # a moment after any death, in ms
-SLACK_MS = 1000  # clocks of two machines run apart
 
 Verb = Literal["requeue", "discard", "cancel", "run_now", "purge", "erase", "count"]
 Answers = dict[str, str]  # id of a job -> what became of it, in a word
@@ -66,8 +64,8 @@ class Action:
     also_done: Sequence[str] = ()  # answers that mean the same to the person who asked
     done_before: str = ""  # the answer for jobs with which it was done before this call
     asks: bool = False  # for confirmation, also of selected jobs
-    #: What the answers mean after a lost reply, so many seconds after the first call.
-    lost: Callable[[Broker, str, Answers, float, How], Answers] = lambda broker, queue, answers, *_: answers
+    #: The states in which jobs are with which it was done; None: nothing is known of them. Asked after a lost reply.
+    leads_to: Collection[JobState | None] = ()
     tell: Callable[[str, list[str], How], object] = lambda queue, job_ids, how: None  # sends the signals
     reasons: Mapping[str, str] = field(default_factory=dict)  # answer -> why nothing was done, after the id of the job
 
@@ -138,37 +136,6 @@ def _tell_cancelled(queue: str, job_ids: list[str], how: How) -> None:
         signals.job_cancelled.send_robust(Actions, job_id=job_id, queue=queue)
 
 
-def _requeued(broker: Broker, queue: str, answers: Answers, seconds: float, how: How) -> Answers:
-    """Those that were queued again, or have finished, since the first call."""
-    unclear = [job_id for job_id, answer in answers.items() if answer != "queued"]
-    now_s, records, finished = _read_places(broker, queue, unclear)
-    since_ms = (now_s - seconds) * 1000 - SLACK_MS
-    places = zip(unclear, records, finished, strict=True)
-    return answers | {
-        job_id: "queued"
-        for job_id, record, is_over in places
-        if is_over or (record and _ready_ms(record) >= since_ms and stored.has_body(record, how.body))
-    }
-
-
-def _discarded(broker: Broker, queue: str, answers: Answers, *_: object) -> Answers:
-    """Those of which nothing is left."""
-    unclear = [job_id for job_id, answer in answers.items() if answer != "discarded"]
-    _now, records, finished = _read_places(broker, queue, unclear)
-    places = zip(unclear, records, finished, strict=True)
-    return answers | {job_id: "discarded" for job_id, record, is_over in places if record is None and not is_over}
-
-
-def _underway(broker: Broker, queue: str, answers: Answers, *_: object) -> Answers:
-    """Those that are queued already, or were since."""
-    unclear = [job_id for job_id, answer in answers.items() if answer not in ("queued", "missing")]
-    calls = [SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,)) for job_id in unclear]
-    replies = broker.redis.execute(calls, resend=True) if calls else []
-    jobs = [read_found(job_id, queue, reply) for job_id, reply in zip(unclear, replies, strict=True)]
-    started = (JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED)
-    return answers | {job.id: "queued" for job in jobs if job and job.state in started}
-
-
 #: `purge` is about all waiting jobs of a queue or a client: sweep.py calls it. `erase` is about all that is kept of a
 #: client. `count` does nothing with any job.
 ACTIONS: dict[Verb, Action] = {
@@ -178,7 +145,7 @@ ACTIONS: dict[Verb, Action] = {
         calls=_requeue_calls,
         at_once=MAINTAIN_AT_ONCE,
         done="queued",
-        lost=_requeued,
+        leads_to={*JobState, None} - {JobState.DEAD},
         tell=_teller(signals.job_requeued),
     ),
     "run_now": Action(
@@ -188,7 +155,7 @@ ACTIONS: dict[Verb, Action] = {
             SCRIPTS["run_now"].call(broker.keys.of(queue), (job_id,)) for job_id in job_ids
         ],
         done="queued",
-        lost=_underway,
+        leads_to=(JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED),
         tell=_teller(signals.job_promoted),
         reasons={
             "after": "waits until job {other} has ended: only one job of the same unique key may be alive.",
@@ -207,7 +174,7 @@ ACTIONS: dict[Verb, Action] = {
         also_done=("asked",),
         done_before="already",
         asks=True,
-        lost=lambda broker, queue, answers, *_: _renamed(answers, "already", "cancelled"),
+        leads_to=(JobState.CANCELLED,),
         tell=_tell_cancelled,
         reasons=NOT_CANCELLED,
     ),
@@ -220,7 +187,7 @@ ACTIONS: dict[Verb, Action] = {
         at_once=MAINTAIN_AT_ONCE,
         done="discarded",
         asks=True,
-        lost=_discarded,
+        leads_to=(None,),
         tell=_teller(signals.job_discarded),
     ),
     "purge": Action(states=WAITING, script="purge", asks=True),
@@ -232,7 +199,7 @@ ACTIONS: dict[Verb, Action] = {
         ],
         done="erased",
         asks=True,
-        lost=lambda broker, queue, answers, *_: _renamed(answers, "missing", "erased"),
+        leads_to=(None,),
     ),
     "count": Action(states=LISTS, script=""),
 }
@@ -279,10 +246,13 @@ class Actions:
     def _send(self, action: Action, queue: str, job_ids: Sequence[str], how: How) -> Answers:
         """One round trip."""
         calls = action.calls(self._broker, queue, job_ids, how)
-        replies, resent_after = send(self._broker, calls)
-        answers = action.read(replies, job_ids)
-        if resent_after is not None:
-            answers = action.lost(self._broker, queue, answers, resent_after, how)
+        try:
+            answers = action.read(self._broker.redis.execute(calls), job_ids)
+        except BrokerUnavailable as error:
+            if not error.is_connection_lost:
+                raise
+            answers = action.read(self._broker.redis.execute(calls, resend=True), job_ids)
+            answers |= self._done_before(action, queue, answers, how)
         for worker in {answer.partition(" ")[2] for answer in answers.values() if answer.startswith("asked ")}:
             self._broker.redis.run(
                 wake_supervisor_of(self._broker.keys, worker)
@@ -292,6 +262,18 @@ class Actions:
             action.tell(queue, done, how)
             workflow_store(self._broker).tell(how.target or queue, done)
         return answers
+
+    def _done_before(self, action: Action, queue: str, answers: Answers, how: How) -> Answers:
+        """Those with which the first of two calls did it."""
+        unclear = [job_id for job_id, answer in answers.items() if not action.is_done(answer)]
+        keys, found = self._broker.keys.of(how.target or queue), Answers()
+        calls = [SCRIPTS["find_job"].call(keys, (job_id,)) for job_id in unclear]
+        replies = self._broker.redis.execute(calls, resend=True) if calls else []
+        for job_id, reply in zip(unclear, replies, strict=True):
+            job = read_found(job_id, queue, reply)
+            if (job and job.state) in action.leads_to and stored.has_body(reply[0], how.body):
+                found[job_id] = action.done
+        return found
 
 
 def requeue(broker: Broker, queue: str, job_ids: Sequence[str]) -> list[str]:
@@ -307,42 +289,8 @@ def distinct(job_ids: Sequence[str]) -> list[str]:
     return ids
 
 
-def send(broker: Broker, commands: Sequence[Command]) -> tuple[list[Any], float | None]:
-    """Send commands, and once more if the connection is lost. Raises BrokerError.
-
-    Returns the replies, and how many seconds ago the commands were sent first; None: they were sent once.
-    """
-    started = time.monotonic()
-    try:
-        return broker.redis.execute(commands), None
-    except BrokerUnavailable as error:
-        if not error.is_connection_lost:
-            raise
-        return broker.redis.execute(commands, resend=True), time.monotonic() - started
-
-
 def _word(reply: bytes | list[bytes]) -> str:
     return (reply if isinstance(reply, bytes) else b" ".join(reply)).decode().rstrip()
-
-
-def _renamed(answers: Answers, old: str, new: str) -> Answers:
-    return {job_id: new if answer == old else answer for job_id, answer in answers.items()}
-
-
-def _read_places(broker: Broker, queue: str, job_ids: Sequence[str]) -> tuple[int, list[bytes | None], list[bool]]:
-    """The server's time in seconds, the records of these jobs, and which of them have finished lately."""
-    if not job_ids:
-        return 0, [], []
-    keys = broker.keys.of(queue)
-    commands: list[Command] = [("TIME",), ("HMGET", keys.jobs, *job_ids)]
-    commands += [("SMISMEMBER", key, *job_ids) for key in (keys.finished, keys.finished_before)]
-    (now_s, _), records, finished, before = broker.redis.execute(commands, resend=True)
-    return int(now_s), records, [bool(one or other) for one, other in zip(finished, before, strict=True)]
-
-
-def _ready_ms(record: bytes) -> int:
-    header, _ = stored.read_head(record[:400])
-    return header.ready_ms if header else 0
 
 
 def changed_body(job: JobDetails, args: Sequence[Any], kwargs: Mapping[str, Any], *, most_bytes: int) -> str:
