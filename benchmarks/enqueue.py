@@ -101,7 +101,7 @@ def _evalsha(env: Environment) -> float:
     from benchmarks.jobs import noop
     from django_rtq.core.broker.brokers import get_broker
     from django_rtq.core.broker.scripts import SCRIPTS
-    from django_rtq.core.tasks.calls import new_job
+    from django_rtq.core.tasks.task import new_job
 
     script = SCRIPTS["enqueue"]
     _, sha, count, *keys = script.head(get_broker().keys.of("default"))

@@ -24,8 +24,9 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import place_of, places
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.tasks import registry
-from django_rtq.core.tasks.calls import check_call, client_name
+from django_rtq.core.tasks.calls import client_name
 from django_rtq.core.tasks.options.kinds import QUEUE
+from django_rtq.core.tasks.task import check_call
 from django_rtq.core.validation import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH
 from django_rtq.exceptions import BrokerError, InvalidTask, RTQError, TaskNotFound
 

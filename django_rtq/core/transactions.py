@@ -91,6 +91,16 @@ def _rule_of_settings() -> OnCommit:
     return config.outbox or config.enqueue_on_commit
 
 
+def awaited_transaction(name: str, option: OnCommit) -> str | None:
+    """The database with a transaction whose commit a task or a workflow of this name waits for."""
+    if option is None and ignores_transactions():
+        return None
+    alias = database_to_await(option)
+    if alias is None and option is None:
+        warn_if_in_transaction(name)  # the setting is not set, and DEBUG is on
+    return alias if alias and has_transaction(alias) else None
+
+
 # -- sending
 
 

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, NoReturn, TypeVar
 from unittest import mock
 
@@ -119,7 +120,7 @@ _FOR_COROUTINES = {"afind": "find", "acancel": "cancel", "asend": "send", "await
 
 def handles_of_substitutes() -> AbstractContextManager[object]:
     """Let substitutes make the handles that delay() returns while they are active."""
-    return mock.patch("django_rtq.core.tasks.enqueuing.JobHandle", _make_handle)
+    return mock.patch.object(import_module("django_rtq.core.tasks.task"), "JobHandle", _make_handle)
 
 
 def _make_handle(job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:

@@ -23,16 +23,10 @@ from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.task_backends import place_of, place_of_job
 from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.core.jobs.job import shard_in
-from django_rtq.core.tasks.calls import client_name, new_job
-from django_rtq.core.tasks.enqueuing import (
-    Calls,
-    awaited_transaction,
-    checked_calls,
-    is_in_transaction,
-    pauses,
-)
-from django_rtq.core.tasks.task import CalledWorkflow, Task, send_through_middleware, uses_middleware
-from django_rtq.core.transactions import OnCommit, has_transaction, outbox_database
+from django_rtq.core.tasks.calls import client_name
+from django_rtq.core.tasks.enqueuing import Calls, checked_calls, is_in_transaction, pauses
+from django_rtq.core.tasks.task import CalledWorkflow, Task, new_job, send_through_middleware, uses_middleware
+from django_rtq.core.transactions import OnCommit, awaited_transaction, has_transaction, outbox_database
 from django_rtq.databases.outbox import delete_or_log, store_text
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
 from django_rtq.scale import placement

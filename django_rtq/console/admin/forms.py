@@ -14,8 +14,8 @@ from django_rtq.console.redaction import hidden, hidden_args
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import check_queue_name
 from django_rtq.core.jobs import serializer
-from django_rtq.core.tasks.calls import new_job
 from django_rtq.core.tasks.registry import all_tasks
+from django_rtq.core.tasks.task import new_job
 from django_rtq.exceptions import InvalidTask, PayloadError, RTQError
 from django_rtq.limits.limit_kinds import LIMIT_KINDS
 from django_rtq.limits.limits import Limits

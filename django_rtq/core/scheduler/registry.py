@@ -19,9 +19,8 @@ from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import with_shard
 from django_rtq.core.schedules import Schedule, cron, every, schedule_from_settings
 from django_rtq.core.tasks import registry
-from django_rtq.core.tasks.calls import check_call, new_job
 from django_rtq.core.tasks.enqueuing import Arguments
-from django_rtq.core.tasks.task import Task, send_through_middleware, uses_middleware
+from django_rtq.core.tasks.task import Task, check_call, new_job, send_through_middleware, uses_middleware
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 
 if TYPE_CHECKING:

@@ -1,89 +1,19 @@
-"""One call of a task: its arguments are checked against the signature of the function, and made into a job."""
+"""What a call of a task is checked against: the signature of the function, and what names clients may have."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
-from django_rtq.core.broker.messages import NewJob
-from django_rtq.core.conf.config import get_config
-from django_rtq.core.jobs import serializer
-from django_rtq.core.jobs.job import new_job_id, write_body
 from django_rtq.core.validation import is_whole
-from django_rtq.exceptions import InvalidTask, PayloadError
+from django_rtq.exceptions import InvalidTask
 
 MAX_CLIENT_LENGTH = 200
 
 ClientOption = str | Callable[..., Any]
-
-
-class CalledTask(Protocol):
-    """What a call needs to know of its task. Task imports this module, so it is not named here."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def client(self) -> ClientOption: ...
-    @property
-    def priority(self) -> int: ...
-    @property
-    def max_crashes(self) -> int | None: ...
-    @property
-    def at_front(self) -> bool: ...
-    @property
-    def due(self) -> str: ...
-    @property
-    def expires_in(self) -> str: ...
-    @property
-    def options_in_record(self) -> str: ...
-    @property
-    def uniqueness(self) -> Any: ...  # Uniqueness, which imports this module, or None
-    @property
-    def call_signature(self) -> Signature: ...
-
-
-def new_job(
-    task: CalledTask, args: Sequence[Any], kwargs: dict[str, Any], new_id: Callable[..., str] | None = None
-) -> NewJob:
-    """A job for Broker.enqueue, with checked arguments. Raises what delay() raises for invalid ones.
-
-    `new_id` makes the id of a job of this client, and of this digest if it is unique; None: new_job_id().
-    """
-    config, name, signature, client = get_config(), task.name, task.call_signature, task.client
-    signature.check(args, kwargs)
-    call = serializer.dumps_call(args, kwargs, names=signature.names, task=name)
-    body = write_body(name, call, task.options_in_record)
-    serializer.check_body(name, body, config.max_payload_bytes)
-    if not isinstance(client, str):
-        client = client_name(f"{name}: client", signature.apply(client, args, kwargs))
-    unique = task.uniqueness
-    digest = "" if unique is None else unique.digest(args, kwargs)
-    job = NewJob(
-        new_job_id() if new_id is None else new_id(client, digest),
-        task.priority,
-        config.max_crashes if task.max_crashes is None else task.max_crashes,
-        client,
-        task.due,
-        task.expires_in,
-        "1" if task.at_front else "",
-        body,
-        digest,
-    )
-    if unique is None:
-        return job
-    return job._replace(until=unique.until, limit_ms=unique.limit_ms, on_conflict=unique.on_conflict)
-
-
-def check_call(task: CalledTask, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Raises InvalidTask if periodic jobs cannot have these arguments."""
-    try:
-        task.call_signature.check(args, kwargs)
-        serializer.dumps_call(args, kwargs, names=task.call_signature.names, task=task.name)
-    except (TypeError, PayloadError) as error:
-        raise InvalidTask(f"{task.name}: the arguments of its schedule are invalid: {error}") from error
 
 
 def is_client_name(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""delay() and its kin: they send jobs to Redis, at once or after a commit, and again while their queue is full."""
+"""delay() and its kin, as type checkers see them, and how they wait for room in a full queue."""
 
 from __future__ import annotations
 
@@ -7,38 +7,17 @@ import reprlib
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 from django.db import connections
 
-from django_rtq.core import signals
-from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.messages import EnqueueCall, NewJob, Unreplicated, is_refusal, queue_full
-from django_rtq.core.broker.task_backends import router
+from django_rtq.core.broker.messages import NewJob, Unreplicated, is_refusal
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
-from django_rtq.core.tasks.calls import CalledTask, new_job
-from django_rtq.core.transactions import (
-    OnCommit,
-    away,
-    database_to_await,
-    defer,
-    has_block,
-    has_transaction,
-    ignores_transactions,
-    integrations_wait,
-    open_database,
-    outbox,
-    warn_if_in_transaction,
-)
-from django_rtq.exceptions import BrokerFull, BrokerUnavailable, DuplicateJob, NotReplicated
 
 if TYPE_CHECKING:
     from django.tasks import TaskResult
-
-    from django_rtq.core.tasks.options.uniqueness import OnConflict
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -47,24 +26,7 @@ Arguments: TypeAlias = tuple[Sequence[Any], dict[str, Any]]
 Calls: TypeAlias = Iterable[tuple[Sequence[Any], Mapping[str, Any]]]
 Handles: TypeAlias = list[JobHandle[Any]]
 
-STORED = frozenset(("ok", "exists"))  # what most answers are
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1  # seconds between two tries while a queue is full: each is twice the one before
-
-
-class EnqueuedTask(CalledTask, Protocol):
-    """What sending needs to know of a task, besides. Task imports this module, so it is not named here."""
-
-    @property
-    def queue(self) -> str: ...
-    @property
-    def backend(self) -> str: ...
-    @property
-    def on_commit(self) -> OnCommit: ...
-    @property
-    def unique_on_conflict(self) -> OnConflict: ...
-
-
-# -- the methods of tasks
 
 
 class EnqueueMethods(Generic[P, R_co]):
@@ -216,130 +178,6 @@ class EnqueueMethods(Generic[P, R_co]):
         """One whose jobs wait for the commit."""
 
 
-# -- sending
-
-
-def send(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
-    """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
-    queue, backend = task.queue, task.backend
-    jobs = _new_jobs(task, queue, calls, all_or_none)
-    if jobs and (alias := _open_transaction(task)):
-        return _enqueue_on_commit(alias, task, jobs, all_or_none)
-    enqueue = get_broker(backend).enqueue
-    try:
-        answers = enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
-        if not STORED.issuperset(answers):
-            answers = _wait_for_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
-    except (BrokerUnavailable, BrokerFull) as error:
-        box = outbox()
-        if not box or not box.store_instead(task.name, EnqueueCall(queue, jobs, backend=backend), error):
-            raise
-        return [JobHandle(job.id, queue, backend=backend) for job in jobs]
-    if away and (box := outbox()):
-        box.note_answers([(EnqueueCall(queue, jobs, backend=backend), answers)])
-    if signals.job_enqueued.receivers:
-        signals.send_enqueued(type(task), queue, task.name, _added(jobs, answers))
-    return _handles(task, queue, jobs, answers)
-
-
-async def asend(task: EnqueuedTask, calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
-    """send() for coroutines, without waiting for a commit."""
-    queue = task.queue
-    jobs, enqueue = _new_jobs(task, queue, calls, all_or_none), get_broker(task.backend).aenqueue
-    answers = await enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
-    if not STORED.issuperset(answers):
-        answers = await _await_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
-    if signals.job_enqueued.receivers:
-        ids = _added(jobs, answers)
-        if ids:
-            await signals.job_enqueued.asend_robust(type(task), job_ids=ids, queue=queue, task=task.name)
-    return _handles(task, queue, jobs, answers)
-
-
-def _new_jobs(task: EnqueuedTask, queue: str, calls: Iterable[Arguments], all_or_none: bool) -> list[NewJob]:
-    if get_config().shards is None:
-        return [new_job(task, args, kwargs) for args, kwargs in calls]
-    new_id = router().new_ids(task.backend, queue)
-    jobs = [new_job(task, args, kwargs, new_id) for args, kwargs in calls]
-    if all_or_none:
-        router().check_together(job.id for job in jobs)
-    return jobs
-
-
-def _handles(task: EnqueuedTask, queue: str, jobs: Sequence[NewJob], answers: Sequence[str]) -> Handles:
-    """A handle for each job: that of the first one for a duplicate. Raises QueueFull, DuplicateJob, NotReplicated."""
-    backend = task.backend
-    if isinstance(answers, Unreplicated):
-        raise NotReplicated(answers.problem, _handles(task, queue, jobs, list(answers)))
-    if STORED.issuperset(answers):
-        return [JobHandle(job.id, queue, backend=backend) for job in jobs]
-    firsts = ["" if is_refusal(answer) else answer.partition(" ")[2] for answer in answers]
-    handles: Handles = [
-        JobHandle(first or job.id, queue, duplicate=bool(first), backend=backend)
-        for job, first in zip(jobs, firsts, strict=True)
-    ]
-    if full := queue_full(queue, jobs, answers, handles):
-        raise full
-    if task.unique_on_conflict == "raise" and any(firsts):
-        raise DuplicateJob(next(filter(None, firsts)), task.name)
-    return handles
-
-
-def waits_by_default(task: EnqueuedTask) -> bool:
-    """Whether its jobs come through TASKS and wait for the commit, although neither an option nor a setting says so.
-
-    Packages enqueue them in transactions: they are made for backends whose jobs are rows of the database.
-    """
-    return task.backend != "" and task.on_commit is None and integrations_wait()
-
-
-def _open_transaction(task: EnqueuedTask) -> str | None:
-    """The database whose commit the jobs have to wait for."""
-    if task.backend and waits_by_default(task) and (block := open_database(has_block)):
-        return block
-    return awaited_transaction(task.name, task.on_commit)
-
-
-def awaited_transaction(name: str, option: OnCommit) -> str | None:
-    """The database with a transaction whose commit a task or a workflow of this name waits for."""
-    if option is None and ignores_transactions():
-        return None
-    alias = database_to_await(option)
-    if alias is None and option is None:
-        warn_if_in_transaction(name)  # the setting is not set, and DEBUG is on
-    return alias if alias and has_transaction(alias) else None
-
-
-def _enqueue_on_commit(alias: str, task: EnqueuedTask, jobs: Sequence[NewJob], all_or_none: bool) -> Handles:
-    """Enqueue the jobs when the transaction commits. The handles of duplicates are corrected then."""
-    queue, backend = task.queue, task.backend
-    handles: Handles = [JobHandle(job.id, queue, backend=backend) for job in jobs]
-
-    def finish(answers: Sequence[str] | None, *, is_stored: bool) -> None:
-        if answers is not None:  # else the jobs are in the outbox still, whose relay announces them
-            for handle, answer in zip(handles, answers, strict=True):
-                if not is_refusal(answer):
-                    if first := answer.partition(" ")[2]:
-                        handle.id, handle.duplicate = first, True
-                elif not is_stored:
-                    handle.tell_refused()
-            if signals.job_enqueued.receivers:
-                signals.send_enqueued(type(task), queue, task.name, _added(jobs, answers))
-        for handle in handles:
-            handle.tell_sent()
-
-    for handle in handles:
-        handle.wait_for_commit()
-    defer(alias, task.name, EnqueueCall(queue, jobs, all_or_none, backend), finish)
-    return handles
-
-
-def _added(jobs: Sequence[NewJob], answers: Sequence[str]) -> list[str]:
-    """The ids of the jobs that are neither duplicates nor refused."""
-    pairs = zip(jobs, answers, strict=True)
-    return [job.id for job, answer in pairs if not (is_refusal(answer) or answer.startswith("duplicate"))]
-
-
 def checked_calls(task: str, calls: Iterable[Any]) -> Iterator[tuple[Sequence[Any], dict[Any, Any]]]:
     """The calls of delay_many(), one by one. Raises TypeError."""
     for number, call in enumerate(calls):
@@ -356,7 +194,7 @@ def checked_calls(task: str, calls: Iterable[Any]) -> Iterator[tuple[Sequence[An
 # -- room in a full queue: RTQ["QUEUES"]["mail"]["on_full"] = "wait"
 
 
-def _wait_for_room(
+def wait_for_room(
     queue: str, jobs: list[NewJob], answers: Sequence[str], send: Callable[[list[NewJob]], Sequence[str]]
 ) -> list[str]:
     """Send refused jobs again until all are stored or the time is over. Returns the last answer to each job.
@@ -371,10 +209,10 @@ def _wait_for_room(
     return _marked(latest, replies)
 
 
-async def _await_room(
+async def await_room(
     queue: str, jobs: list[NewJob], answers: Sequence[str], send: Callable[[list[NewJob]], Awaitable[Sequence[str]]]
 ) -> list[str]:
-    """_wait_for_room() for coroutines. The event loop goes on."""
+    """wait_for_room() for coroutines. The event loop goes on."""
     latest, replies = list(answers), [answers]
     for pause, again in _tries(queue, jobs, latest, replies):
         await asyncio.sleep(pause)

@@ -1,4 +1,4 @@
-"""Task: a function with the options of its jobs. Enqueues calls of it."""
+"""Task: a function with the options of its jobs. Makes jobs of calls, and sends them, at once or after a commit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
+from django_rtq.core import signals
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.messages import EnqueueCall, NewJob, Unreplicated, is_refusal, queue_full
+from django_rtq.core.broker.task_backends import router
 from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.core.conf.option import FLAG, Unfit, accepts, number, one_of, option, options_of, seconds
 from django_rtq.core.extension import no_attribute, parts, required
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
-from django_rtq.core.tasks.calls import ClientOption, Signature, check_call, signature_of
+from django_rtq.core.jobs.job import new_job_id, write_body
+from django_rtq.core.tasks.calls import ClientOption, Signature, client_name, signature_of
 from django_rtq.core.tasks.declaration import (
     aliases_option,
     check_function,
@@ -25,18 +30,31 @@ from django_rtq.core.tasks.declaration import (
     shown_attributes,
     warn_if_unknown_to_workers,
 )
-from django_rtq.core.tasks.enqueuing import (
-    Arguments,
-    EnqueueMethods,
-    Handles,
-    asend,
-    send,
-    waits_by_default,
-)
+from django_rtq.core.tasks.enqueuing import Arguments, EnqueueMethods, Handles, await_room, wait_for_room
 from django_rtq.core.tasks.options.backoff import DEFAULT, Backoff, as_backoff, as_json
 from django_rtq.core.tasks.options.kinds import CLIENT, ERRORS, HEADERS, QUEUE, Moment, headers_text, moment_argument
-from django_rtq.core.transactions import OnCommit, database_to_await, named_database, outbox_database
-from django_rtq.exceptions import ConfigurationError, InvalidTask
+from django_rtq.core.transactions import (
+    OnCommit,
+    awaited_transaction,
+    away,
+    database_to_await,
+    defer,
+    has_block,
+    integrations_wait,
+    named_database,
+    open_database,
+    outbox,
+    outbox_database,
+)
+from django_rtq.exceptions import (
+    BrokerFull,
+    BrokerUnavailable,
+    ConfigurationError,
+    DuplicateJob,
+    InvalidTask,
+    NotReplicated,
+    PayloadError,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -51,6 +69,7 @@ Errors = tuple[type[BaseException], ...]
 # What takes an option: .using() takes those of CALL and USING, @task all but those of USING, and task.with_options()
 # those of CALL and SHARED.
 CALL, USING, SHARED, ONE_TASK = "call", "using", "shared", "one task"
+STORED = frozenset(("ok", "exists"))  # what the broker answers to most jobs
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -480,6 +499,161 @@ def _let_methods_be_patched(cls: Any) -> None:
 
 
 _let_methods_be_patched(Task)
+
+
+# -- sending
+
+
+def send(task: Task[Any, Any], calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+    """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
+    queue, backend = task.queue, task.backend
+    jobs = _new_jobs(task, queue, calls, all_or_none)
+    if jobs and (alias := _open_transaction(task)):
+        return _enqueue_on_commit(alias, task, jobs, all_or_none)
+    enqueue = get_broker(backend).enqueue
+    try:
+        answers = enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
+        if not STORED.issuperset(answers):
+            answers = wait_for_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
+    except (BrokerUnavailable, BrokerFull) as error:
+        box = outbox()
+        if not box or not box.store_instead(task.name, EnqueueCall(queue, jobs, backend=backend), error):
+            raise
+        return [JobHandle(job.id, queue, backend=backend) for job in jobs]
+    if away and (box := outbox()):
+        box.note_answers([(EnqueueCall(queue, jobs, backend=backend), answers)])
+    if signals.job_enqueued.receivers:
+        signals.send_enqueued(type(task), queue, task.name, _added(jobs, answers))
+    return _handles(task, queue, jobs, answers)
+
+
+async def asend(task: Task[Any, Any], calls: Iterable[Arguments], all_or_none: bool = False) -> Handles:
+    """send() for coroutines, without waiting for a commit."""
+    queue = task.queue
+    jobs, enqueue = _new_jobs(task, queue, calls, all_or_none), get_broker(task.backend).aenqueue
+    answers = await enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
+    if not STORED.issuperset(answers):
+        answers = await await_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
+    if signals.job_enqueued.receivers:
+        ids = _added(jobs, answers)
+        if ids:
+            await signals.job_enqueued.asend_robust(type(task), job_ids=ids, queue=queue, task=task.name)
+    return _handles(task, queue, jobs, answers)
+
+
+def _new_jobs(task: Task[Any, Any], queue: str, calls: Iterable[Arguments], all_or_none: bool) -> list[NewJob]:
+    if get_config().shards is None:
+        return [new_job(task, args, kwargs) for args, kwargs in calls]
+    new_id = router().new_ids(task.backend, queue)
+    jobs = [new_job(task, args, kwargs, new_id) for args, kwargs in calls]
+    if all_or_none:
+        router().check_together(job.id for job in jobs)
+    return jobs
+
+
+def _handles(task: Task[Any, Any], queue: str, jobs: Sequence[NewJob], answers: Sequence[str]) -> Handles:
+    """A handle for each job: that of the first one for a duplicate. Raises QueueFull, DuplicateJob, NotReplicated."""
+    backend = task.backend
+    if isinstance(answers, Unreplicated):
+        raise NotReplicated(answers.problem, _handles(task, queue, jobs, list(answers)))
+    if STORED.issuperset(answers):
+        return [JobHandle(job.id, queue, backend=backend) for job in jobs]
+    firsts = ["" if is_refusal(answer) else answer.partition(" ")[2] for answer in answers]
+    handles: Handles = [
+        JobHandle(first or job.id, queue, duplicate=bool(first), backend=backend)
+        for job, first in zip(jobs, firsts, strict=True)
+    ]
+    if full := queue_full(queue, jobs, answers, handles):
+        raise full
+    if task.unique_on_conflict == "raise" and any(firsts):
+        raise DuplicateJob(next(filter(None, firsts)), task.name)
+    return handles
+
+
+def waits_by_default(task: Task[Any, Any]) -> bool:
+    """Whether its jobs come through TASKS and wait for the commit, although neither an option nor a setting says so.
+
+    Packages enqueue them in transactions: they are made for backends whose jobs are rows of the database.
+    """
+    return task.backend != "" and task.on_commit is None and integrations_wait()
+
+
+def _open_transaction(task: Task[Any, Any]) -> str | None:
+    """The database whose commit the jobs have to wait for."""
+    if task.backend and waits_by_default(task) and (block := open_database(has_block)):
+        return block
+    return awaited_transaction(task.name, task.on_commit)
+
+
+def _enqueue_on_commit(alias: str, task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool) -> Handles:
+    """Enqueue the jobs when the transaction commits. The handles of duplicates are corrected then."""
+    queue, backend = task.queue, task.backend
+    handles: Handles = [JobHandle(job.id, queue, backend=backend) for job in jobs]
+
+    def finish(answers: Sequence[str] | None, *, is_stored: bool) -> None:
+        if answers is not None:  # else the jobs are in the outbox still, whose relay announces them
+            for handle, answer in zip(handles, answers, strict=True):
+                if not is_refusal(answer):
+                    if first := answer.partition(" ")[2]:
+                        handle.id, handle.duplicate = first, True
+                elif not is_stored:
+                    handle.tell_refused()
+            if signals.job_enqueued.receivers:
+                signals.send_enqueued(type(task), queue, task.name, _added(jobs, answers))
+        for handle in handles:
+            handle.tell_sent()
+
+    for handle in handles:
+        handle.wait_for_commit()
+    defer(alias, task.name, EnqueueCall(queue, jobs, all_or_none, backend), finish)
+    return handles
+
+
+def _added(jobs: Sequence[NewJob], answers: Sequence[str]) -> list[str]:
+    """The ids of the jobs that are neither duplicates nor refused."""
+    pairs = zip(jobs, answers, strict=True)
+    return [job.id for job, answer in pairs if not (is_refusal(answer) or answer.startswith("duplicate"))]
+
+
+def new_job(
+    task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any], new_id: Callable[..., str] | None = None
+) -> NewJob:
+    """A job for Broker.enqueue, with checked arguments. Raises what delay() raises for invalid ones.
+
+    `new_id` makes the id of a job of this client, and of this digest if it is unique; None: new_job_id().
+    """
+    config, name, signature, client = get_config(), task.name, task.call_signature, task.client
+    signature.check(args, kwargs)
+    call = serializer.dumps_call(args, kwargs, names=signature.names, task=name)
+    body = write_body(name, call, task.options_in_record)
+    serializer.check_body(name, body, config.max_payload_bytes)
+    if not isinstance(client, str):
+        client = client_name(f"{name}: client", signature.apply(client, args, kwargs))
+    unique = task.uniqueness
+    digest = "" if unique is None else unique.digest(args, kwargs)
+    job = NewJob(
+        new_job_id() if new_id is None else new_id(client, digest),
+        task.priority,
+        config.max_crashes if task.max_crashes is None else task.max_crashes,
+        client,
+        task.due,
+        task.expires_in,
+        "1" if task.at_front else "",
+        body,
+        digest,
+    )
+    if unique is None:
+        return job
+    return job._replace(until=unique.until, limit_ms=unique.limit_ms, on_conflict=unique.on_conflict)
+
+
+def check_call(task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raises InvalidTask if periodic jobs cannot have these arguments."""
+    try:
+        task.call_signature.check(args, kwargs)
+        serializer.dumps_call(args, kwargs, names=task.call_signature.names, task=task.name)
+    except (TypeError, PayloadError) as error:
+        raise InvalidTask(f"{task.name}: the arguments of its schedule are invalid: {error}") from error
 
 
 # -- calls on their way through RTQ["MIDDLEWARE"]

@@ -11,7 +11,7 @@ from django_rtq import QueueFull, every, signals, task
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import EnqueueCall
 from django_rtq.core.scheduler.registry import ScheduledTask
-from django_rtq.core.tasks.calls import new_job
+from django_rtq.core.tasks.task import new_job
 from tests.app.tasks import note
 from tests.support.apps import drain, outbox_rows, relay, store_rows, workflow
 from tests.support.receivers import receiving
