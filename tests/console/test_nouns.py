@@ -139,9 +139,11 @@ def test_a_client_is_paused_limited_and_purged(broker):
 
 
 def test_nothing_is_left_of_a_client_that_leaves(broker):
-    outcome = write_succeeded("charge", b"acme", 1, 0.1, "{}")
+    outcome, keys = write_succeeded("charge", b"acme", 1, 0.1, "{}"), broker.keys.of(QUEUE)
     running = claimed_job(broker, client="acme")
-    settle(broker, "ack", claimed_job(broker, client="acme"), outcome=outcome)
+    settle(broker, "ack", over := claimed_job(broker, client="acme"), outcome=outcome)
+    beside = [keys.log_of(over.id), keys.steps + over.id.encode()]
+    broker.redis.execute([("RPUSH", beside[0], "line"), ("HSET", beside[1], "step one", "1 1 1")])
     for client in ("acme", "other"):
         dead_job(broker, client=client)
     for client in ("acme", "other"):
@@ -155,6 +157,7 @@ def test_nothing_is_left_of_a_client_that_leaves(broker):
     assert [job.id for job in rtq.jobs.filter(client="acme")] == [running.id]
     assert rtq.jobs.filter(client="other").count() == 7
     assert [flow.id for flow in rtq.workflows()] == ["b" * 12]
+    assert broker.redis.execute_one(("EXISTS", *beside)) == 0
     assert rtq.clients["acme"].erase() == 0
     with pytest.raises(ValueError, match="without a name"):
         rtq.clients[""].erase()

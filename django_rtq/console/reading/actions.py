@@ -76,6 +76,8 @@ class Action:
 
     def read(self, replies: Sequence[Any], job_ids: Sequence[str]) -> Answers:
         """What became of each of these jobs."""
+        if not self.script:
+            return dict.fromkeys(job_ids, self.done)
         if self.script not in ("requeue", "discard"):  # these take many jobs, and reply with the ids of those done
             return dict(zip(job_ids, map(_word, replies), strict=True))
         acted = {job_id.decode() for job_id in replies[0]}
@@ -101,6 +103,13 @@ def _requeue_calls(broker: Broker, queue: str, job_ids: Sequence[str], how: How)
         check_target(how.target, [broker.backend])
     keys = [broker.keys.of(name) for name in (queue, how.target or queue)]
     return [SCRIPTS["requeue"].call_many(keys, (how.latest_ms, how.body, *job_ids))]
+
+
+def _erase_calls(broker: Broker, queue: str, job_ids: Sequence[str], how: How) -> list[Command]:
+    """Delete what is kept of finished jobs, their outcomes last: these say which jobs there are."""
+    keys = broker.keys.of(queue)
+    beside = [key for job_id in job_ids for key in (keys.log_of(job_id), keys.steps + job_id.encode())]
+    return [("UNLINK", *beside), ("HDEL", keys.results, *job_ids)]
 
 
 def targets_in(places: Sequence[str]) -> set[str]:
@@ -137,7 +146,7 @@ def _tell_cancelled(queue: str, job_ids: list[str], how: How) -> None:
 
 
 #: `purge` is about all waiting jobs of a queue or a client: sweep.py calls it. `erase` is about all that is kept of a
-#: client. `count` does nothing with any job.
+#: client: finished jobs, while sweep.py purges and discards the others. `count` does nothing with any job.
 ACTIONS: dict[Verb, Action] = {
     "requeue": Action(
         states=("dead",),
@@ -193,13 +202,11 @@ ACTIONS: dict[Verb, Action] = {
     "purge": Action(states=WAITING, script="purge", asks=True),
     "erase": Action(
         states=(*WAITING, "dead", "finished"),
-        script="erase",
-        calls=lambda broker, queue, job_ids, how: [
-            SCRIPTS["erase"].call(broker.keys.of(queue), (job_id,)) for job_id in job_ids
-        ],
+        script="",
+        calls=_erase_calls,
+        at_once=MAINTAIN_AT_ONCE,
         done="erased",
         asks=True,
-        leads_to=(None,),
     ),
     "count": Action(states=LISTS, script=""),
 }

@@ -274,11 +274,12 @@ class Sweeper:
             names = [name if name != "lanes" else "queued" for name in names]  # only the lanes of the client
         lists, limit = [(queue, name) for name in names], max(1, min(limit, 10 * STEP))
         walk = JobWalk(self._broker, lists, wanted, shown=shown, until_ms=sweep.until_ms)
+        verb: Verb = "discard" if (sweep.verb, part) == ("erase", "dead") else sweep.verb
         place, is_over = "", False
         while not is_over:
             ids, place = walk.next_ids(place, limit)
             is_over = not place
-            yield self._acted(sweep.verb, queue, ids, sweep.how(part)), is_over
+            yield self._acted(verb, queue, ids, sweep.how(part)), is_over
 
     def _walk_purge(self, sweep: Sweep, queue: str, _part: str, limit: int, _shown: Shown) -> Iterator[_Step]:
         purged = 1
@@ -334,8 +335,8 @@ def _is_of_client(sweep: Sweep) -> bool:
 
 def _parts(sweep: Sweep) -> Sequence[str]:
     """How the jobs of a queue are gone through, one part after the other: by states, or all at once by a script."""
-    if sweep.verb == "purge":
-        return ["purge"]
+    if sweep.verb in ("purge", "erase"):
+        return ["purge"] if sweep.verb == "purge" else ["purge", "dead", "finished"]
     is_all = sweep.verb == "cancel" and set(sweep.states) == set(WAITING)
     return ["waiting"] if is_all else sweep.states
 

@@ -32,7 +32,7 @@ from django_rtq.console.reading.metrics.reader import (
 from django_rtq.console.reading.metrics.task_hours import TaskHours
 from django_rtq.console.reading.queues import QueueReader, read_queue_details
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.redis.commands import Command, Packet
+from django_rtq.core.broker.redis.commands import Argument, Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 from django_rtq.core.jobs.record import read_head
@@ -128,10 +128,11 @@ class TaskReader:
         hours, queues, names = max(0, min(hours, MAX_HOURS)), self._queues.names(), names_of(name)
         most = max(LEAST_SEARCHED, min(GROUPED_AT_ONCE, MAX_SEARCHED // max(1, len(queues))))
         places, packet = [(queue, task) for queue in queues for task in names], Packet()
+        wanted = JobFilter(task=f"={name}").script_arguments()
         packet.add("time", ("TIME",))  # also if there is no queue
         packet.add("deploys", *deploy_commands(self._broker))
         for queue in queues:
-            packet.add("queues", *self._queue_commands(queue, name, most))
+            packet.add("queues", *self._queue_commands(queue, wanted, most))
         for place in places:
             packet.add("places", *self._commands(*place, hours, most))
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
@@ -184,8 +185,8 @@ class TaskReader:
         details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)]
         return {task: counts.metrics() for task, counts in sorted(metrics.items())}, details
 
-    def _queue_commands(self, queue: str, name: str, most: int) -> list[Command]:
-        keys, wanted = self._keys.of(queue), JobFilter(task=f"={name}").script_arguments()
+    def _queue_commands(self, queue: str, wanted: Sequence[Argument], most: int) -> list[Command]:
+        keys = self._keys.of(queue)
         return [
             SCRIPTS["queue_overview"].call(keys, ()),
             SCRIPTS["list_running"].call(keys, (MAX_RUNNING, _HEAD_BYTES)),

@@ -28,9 +28,9 @@ def trips(monkeypatch):
     """One entry for each time that commands are sent and answers awaited."""
     taken = []
 
-    def count(connection, commands):
+    def count(connection, commands, **options):
         taken.append(len(commands))
-        return exchange(connection, commands)
+        return exchange(connection, commands, **options)
 
     exchange = client.exchange
     monkeypatch.setattr(client, "exchange", count)

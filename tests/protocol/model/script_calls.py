@@ -311,9 +311,6 @@ SCRIPT_CALLS = {
     "enqueue_many": ScriptCall(_many_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "forget": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.maintenance.forget(QUEUE)),
     "find_job": ScriptCall(_queued, lambda broker, jobs: Readers(broker).find(jobs[0].id)),
-    "erase": ScriptCall(
-        _queued, lambda broker, jobs: Readers(broker).actions.act("erase", QUEUE, [jobs[0].id]), may_vanish=True
-    ),
     "fire_schedule": ScriptCall(
         _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True
     ),
@@ -392,7 +389,7 @@ DELAYED_CALLS = {
     "enqueue, delayed": SCRIPT_CALLS["enqueue"]._replace(seed=lambda broker: [new_job("a", client="x", due="+60000")]),
     "promote, too many": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE, limit=2), grows=True),
 }
-for _name in ("cancel", "erase", "purge"):
+for _name in ("cancel", "purge"):
     DELAYED_CALLS[f"{_name}, delayed"] = SCRIPT_CALLS[_name]._replace(seed=_waiting_for_their_time)
 
 # What becomes of jobs of which no second like them may live: the same scripts, and more to write.
@@ -400,7 +397,6 @@ UNIQUE_CALLS = {
     **{f"{verb}, unique": _settling(verb)._replace(seed=_held) for verb in ("ack", "bury", "expire")},
     "cancel, unique": SCRIPT_CALLS["cancel"]._replace(seed=_held_and_retrying),
     "discard, unique": SCRIPT_CALLS["discard"]._replace(seed=_held_and_dead),
-    "erase, unique": SCRIPT_CALLS["erase"]._replace(seed=_held_and_retrying),
     "enqueue_many, unique": ScriptCall(_unique, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "enqueue_many, that runs": ScriptCall(_running_and_again, _enqueue_others, may_vanish=True),
     "enqueue_many, later": ScriptCall(partial(_delayed_and_again, due="+90000"), _enqueue_others, may_vanish=True),
