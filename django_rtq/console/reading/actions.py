@@ -2,12 +2,13 @@
 
 An action is told which jobs by their ids, some in each round trip, and says what became of each. Its script may be sent
 twice. If the reply is lost, the second call finds nothing left to do, so the jobs are read, and the row says in which
-states they are then. Somebody else who did the same cannot be told apart.
+states they are then. Somebody else who did the same at that moment cannot be told apart.
 """
 
 from __future__ import annotations
 
 import reprlib
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.control import NOT_CANCELLED, cancel_call, wake_supervisor_of
 from django_rtq.core.broker.one_job import check_id, names_to_ask
+from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.task_backends import place_of, queues_in, shard_of
@@ -33,6 +35,7 @@ from django_rtq.scale.placement import is_elsewhere
 from django_rtq.workflows import workflow_store
 
 LATEST = 10**15  # a moment after any death, in ms
+SLACK_MS = 1000  # clocks of two machines run apart
 
 Verb = Literal["requeue", "discard", "cancel", "run_now", "purge", "erase", "count"]
 Answers = dict[str, str]  # id of a job -> what became of it, in a word
@@ -66,6 +69,7 @@ class Action:
     asks: bool = False  # for confirmation, also of selected jobs
     #: The states in which jobs are with which it was done; None: nothing is known of them. Asked after a lost reply.
     leads_to: Collection[JobState | None] = ()
+    is_dated: bool = False  # a job that it was done with is ready since then
     tell: Callable[[str, list[str], How], object] = lambda queue, job_ids, how: None  # sends the signals
     reasons: Mapping[str, str] = field(default_factory=dict)  # answer -> why nothing was done, after the id of the job
 
@@ -154,7 +158,8 @@ ACTIONS: dict[Verb, Action] = {
         calls=_requeue_calls,
         at_once=MAINTAIN_AT_ONCE,
         done="queued",
-        leads_to={*JobState, None} - {JobState.DEAD},
+        leads_to={*JobState} - {JobState.DEAD},
+        is_dated=True,
         tell=_teller(signals.job_requeued),
     ),
     "run_now": Action(
@@ -252,14 +257,14 @@ class Actions:
 
     def _send(self, action: Action, queue: str, job_ids: Sequence[str], how: How) -> Answers:
         """One round trip."""
-        calls = action.calls(self._broker, queue, job_ids, how)
+        calls, started = action.calls(self._broker, queue, job_ids, how), time.monotonic()
         try:
             answers = action.read(self._broker.redis.execute(calls), job_ids)
         except BrokerUnavailable as error:
             if not error.is_connection_lost:
                 raise
             answers = action.read(self._broker.redis.execute(calls, resend=True), job_ids)
-            answers |= self._done_before(action, queue, answers, how)
+            answers |= self._done_since(started, action, queue, answers, how)
         for worker in {answer.partition(" ")[2] for answer in answers.values() if answer.startswith("asked ")}:
             self._broker.redis.run(
                 wake_supervisor_of(self._broker.keys, worker)
@@ -270,15 +275,18 @@ class Actions:
             workflow_store(self._broker).tell(how.target or queue, done)
         return answers
 
-    def _done_before(self, action: Action, queue: str, answers: Answers, how: How) -> Answers:
+    def _done_since(self, started: float, action: Action, queue: str, answers: Answers, how: How) -> Answers:
         """Those with which the first of two calls did it."""
         unclear = [job_id for job_id, answer in answers.items() if not action.is_done(answer)]
         keys, found = self._broker.keys.of(how.target or queue), Answers()
-        calls = [SCRIPTS["find_job"].call(keys, (job_id,)) for job_id in unclear]
-        replies = self._broker.redis.execute(calls, resend=True) if calls else []
+        calls: list[Command] = [("TIME",), *(SCRIPTS["find_job"].call(keys, (job_id,)) for job_id in unclear)]
+        now, *replies = self._broker.redis.execute(calls, resend=True)
+        first_ms = clock_ms(now) - (time.monotonic() - started) * 1000 - SLACK_MS
         for job_id, reply in zip(unclear, replies, strict=True):
             job = read_found(job_id, queue, reply)
-            if (job and job.state) in action.leads_to and stored.has_body(reply[0], how.body):
+            ready = job.ready_at if job and action.is_dated else None
+            is_older = ready is not None and ready.timestamp() * 1000 < first_ms  # somebody else did it
+            if (job and job.state) in action.leads_to and not is_older and stored.has_body(reply[0], how.body):
                 found[job_id] = action.done
         return found
 

@@ -60,6 +60,17 @@ def test_an_action_leaves_jobs_in_other_states_alone(broker, readers, state, ver
     assert readers.find(job.id).state in (state, "succeeded")
 
 
+def test_requeue_tells_of_what_was_done_by_others_long_before_that_it_was_not_us(redis, broker, readers):
+    job = dead_job(broker)
+    assert readers.actions.done("requeue", QUEUE, [job.id]) == [job.id]
+    record = redis.hget(broker.keys.of(QUEUE).jobs, job.id).split(b" ", 3)
+    record[2] = b"%d" % (int(record[2]) - 60_000)
+    redis.hset(broker.keys.of(QUEUE).jobs, job.id, b" ".join(record))
+    redis.load_scripts()
+    redis.drop_connection("after")
+    assert readers.actions.done("requeue", QUEUE, [job.id, "unknown"]) == []
+
+
 def test_requeue_tells_it_of_a_job_that_is_over_by_then(redis, broker, readers):
     job = dead_job(broker)
     readers.actions.done("requeue", QUEUE, [job.id])
