@@ -12,23 +12,15 @@ local q, version, gone_ms = named(), ARGV[1], tonumber(ARGV[2])
 local MOST, SECONDS = 50, 2678400
 local now = now_ms(q.clock)
 local latest = string.match(redis.call("LINDEX", q.deploys, 0) or "", "^%d+ (.*)$")
-local reports, seen, gone, last = redis.call("HGETALL", q.versions), {}, {}, 0
+local reports, seen, gone = redis.call("HGETALL", q.versions), {}, {}
 
-for i = 2, #reports, 2 do last = math.max(last, tonumber(reports[i])) end
--- Nobody has reported any version for long: Redis was away, or all workers were. What ran until then may come back.
-local silence = now - last
-local shift = (silence > gone_ms or silence < 0) and silence or 0
 for i = 1, #reports, 2 do
-  local at = reports[i + 1] + shift
-  if at < now - gone_ms then gone[#gone + 1] = reports[i] else seen[reports[i]] = at end
+  if tonumber(reports[i + 1]) < now - gone_ms then gone[#gone + 1] = reports[i] else seen[reports[i]] = true end
 end
 local is_new = latest ~= version and not (seen[version] and latest and seen[latest])
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
-for i = 1, #gone, 1000 do redis.call("HDEL", q.versions, unpack(gone, i, math.min(i + 999, #gone))) end
-if shift ~= 0 then
-  for name, at in pairs(seen) do redis.call("HSET", q.versions, name, string.format("%.0f", at)) end
-end
+if #gone > 0 then redis.call("HDEL", q.versions, unpack(gone)) end
 if seen[version] or redis.call("HLEN", q.versions) < MOST then
   redis.call("HSET", q.versions, version, string.format("%.0f", now))
 end
