@@ -32,7 +32,7 @@ from django_rtq.console.histogram import upper_bound
 from django_rtq.console.incidents import Incident, read_incidents
 from django_rtq.console.merging import sum_of_counts
 from django_rtq.console.reading.details import WorkerDetails
-from django_rtq.console.reading.metrics.reader import TaskCounts, Totals
+from django_rtq.console.reading.metrics.reader import TaskMetrics, Totals
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_place
@@ -167,8 +167,8 @@ def _task_counters(totals: Mapping[str, Totals]) -> Iterator[Metric]:
     for counter, (name, text) in TASK_COUNTERS.items():
         metric = CounterMetricFamily(name, text, labels=["queue", "task"])
         for queue, of_queue in totals.items():
-            for task, counts in sorted(of_queue.tasks.items()):
-                metric.add_metric([queue, task], counts.outcomes.get(counter, 0))
+            for task, metrics in sorted(of_queue.tasks.items()):
+                metric.add_metric([queue, task], getattr(metrics, counter))
         yield metric
 
 
@@ -177,16 +177,16 @@ def _histograms(totals: Mapping[str, Totals]) -> Iterator[Metric]:
     run = HistogramMetricFamily("rtq_task_run_seconds", "How long runs took.", labels=["task"])
     text = "How long jobs that succeeded had waited for their first run."
     wait = HistogramMetricFamily("rtq_queue_wait_seconds", text, labels=["queue"])
-    by_task: dict[str, list[TaskCounts]] = {}
+    by_task: dict[str, list[TaskMetrics]] = {}
     for queue, of_queue in totals.items():
-        waits = sum_of_counts(counts.waits for counts in of_queue.tasks.values())
-        ms = sum(counts.outcomes.get("wait_ms", 0) for counts in of_queue.tasks.values())
+        waits = sum_of_counts(metrics.waits for metrics in of_queue.tasks.values())
+        ms = sum(metrics.wait_ms for metrics in of_queue.tasks.values())
         wait.add_metric([queue], _buckets(waits, WAIT_BOUNDS_MS, WAIT_LABELS), ms / 1000)
         for task, of_task in of_queue.tasks.items():
             by_task.setdefault(task, []).append(of_task)
     for task, every in sorted(by_task.items()):
-        runs = sum_of_counts(counts.runs for counts in every)
-        us = sum(counts.outcomes.get("run_us", 0) for counts in every)
+        runs = sum_of_counts(metrics.runs for metrics in every)
+        us = sum(metrics.run_us for metrics in every)
         run.add_metric([task], _buckets(runs, RUN_BOUNDS, RUN_LABELS), us / 1_000_000)
     yield from (run, wait)
 

@@ -23,7 +23,6 @@ from django_rtq.console.reading.jobs.job_filter import read_dead_letter
 from django_rtq.console.reading.metrics.reader import (
     HOUR_MS,
     Deploy,
-    TaskCounts,
     TaskMetrics,
     add_counters,
     deploy_commands,
@@ -179,7 +178,7 @@ class OverviewReader:
             -1,
             -REFUSED_MS,
         )  # what the server refused, and when that was seen to grow, ms
-        self._last_hour: tuple[int, dict[str, dict[str, TaskCounts]]] = (0, {})  # the hour before: queue -> counters
+        self._last_hour: tuple[int, dict[str, dict[str, TaskMetrics]]] = (0, {})  # the hour before: queue -> counters
 
     def read(self, *, with_totals: bool = False) -> Overview:
         """The overview in two round trips.
@@ -268,8 +267,7 @@ class OverviewReader:
         """How long tasks run, by their names, in all queues together; up to a minute old."""
         at, metrics = self._usual
         if time.monotonic() - at >= USUAL_SECONDS:
-            counts, _ = self._hours.read(queues, USUAL_HOURS)
-            metrics = {task: TaskMetrics(runs=of_task.runs) for task, of_task in counts.items()}
+            metrics, _ = self._hours.read(queues, USUAL_HOURS)
             self._usual = (time.monotonic(), metrics)
         return metrics
 
@@ -290,7 +288,14 @@ class OverviewReader:
         ]
 
     def _row(
-        self, name: str, replies: Sequence[Any], hour: int, past: Mapping[str, TaskCounts], *, slots: int, is_busy: bool
+        self,
+        name: str,
+        replies: Sequence[Any],
+        hour: int,
+        past: Mapping[str, TaskMetrics],
+        *,
+        slots: int,
+        is_busy: bool,
     ) -> QueueRow:
         """A queue, from the replies to _commands() but the last."""
         series, overview, failures, (dead, retrying), noted, busiest, *counters = replies
@@ -448,9 +453,9 @@ def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_
         )
 
 
-def _run_counters(flat: Sequence[Any]) -> dict[str, TaskCounts]:
+def _run_counters(flat: Sequence[Any]) -> dict[str, TaskMetrics]:
     """Counters of tasks without those of waits, as HGETALL replies them."""
-    counts: dict[str, TaskCounts] = {}
+    counts: dict[str, TaskMetrics] = {}
     add_counters(counts, flat, without=b"w")
     return counts
 

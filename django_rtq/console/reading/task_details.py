@@ -22,7 +22,6 @@ from django_rtq.console.reading.metrics.reader import (
     HOUR_MS,
     MAX_HOURS,
     Deploy,
-    TaskCounts,
     TaskMetrics,
     VersionRuns,
     deploy_commands,
@@ -153,10 +152,10 @@ class TaskReader:
         return TaskDetails(
             name=name,
             hours=[
-                TaskHour(begins_at=clock_moment(hour * HOUR_MS), metrics=TaskCounts.of(by_hour.get(hour, {})).metrics())
+                TaskHour(begins_at=clock_moment(hour * HOUR_MS), metrics=TaskMetrics.of(by_hour.get(hour, {})))
                 for hour in shown
             ],
-            total=TaskCounts.of(sum_of_counts(by_hour.get(hour, {}) for hour in shown)).metrics(),
+            total=TaskMetrics.of(sum_of_counts(by_hour.get(hour, {}) for hour in shown)),
             queues=in_queues,
             deploys=read_deploys(deploys),
             versions=merged_versions(VersionRuns.read_all(history[2]) for history in histories),
@@ -183,7 +182,7 @@ class TaskReader:
         overviews = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
         metrics, replies = self._hours.read(queues, hours, also=overviews)
         details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)]
-        return {task: counts.metrics() for task, counts in sorted(metrics.items())}, details
+        return dict(sorted(metrics.items())), details
 
     def _queue_commands(self, queue: str, wanted: Sequence[Argument], most: int) -> list[Command]:
         keys = self._keys.of(queue)

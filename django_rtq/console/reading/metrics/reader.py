@@ -7,8 +7,9 @@ failed when its jobs are reclaimed.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
@@ -26,14 +27,13 @@ from django_rtq.core.jobs.job import clock_moment
 
 HOUR_MS = 3_600_000
 MAX_HOURS = 48  # before the present one
-OUTCOMES = ("done", "failed", "crashed", "retried", "dead", "expired")  # of tasks
 MAX_NAMES = 50_000  # of counters that are remembered, in some MB
 _BUCKET = re.compile(r"[rw]-?\d+")  # seconds of a run, milliseconds of a wait
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class TaskMetrics:
-    """The runs of a task in some hours."""
+    """The runs of a task in some hours: sums of its counters. Only who adds them up changes it."""
 
     done: int = field(default=0, metadata=SUM)
     failed: int = field(default=0, metadata=SUM)  # runs that failed, also those that crashed their worker
@@ -41,10 +41,24 @@ class TaskMetrics:
     retried: int = field(default=0, metadata=SUM)  # failed runs that were followed by a retry
     dead: int = field(default=0, metadata=SUM)
     expired: int = field(default=0, metadata=SUM)
+    run_us: int = field(default=0, compare=False, metadata=SUM)  # how long all runs took
+    wait_ms: int = field(default=0, compare=False, metadata=SUM)  # how long the jobs that succeeded had waited
     #: Bucket of seconds -> runs.
-    runs: Mapping[int, int] = field(default_factory=dict, hash=False, repr=False, metadata=COUNTS)
+    runs: dict[int, int] = field(default_factory=dict, hash=False, repr=False, metadata=COUNTS)
     #: Bucket of ms -> jobs.
-    waits: Mapping[int, int] = field(default_factory=dict, hash=False, repr=False, metadata=COUNTS)
+    waits: dict[int, int] = field(default_factory=dict, hash=False, repr=False, metadata=COUNTS)
+
+    @classmethod
+    def of(cls, numbers: Mapping[bytes, int]) -> TaskMetrics:
+        """Counters by their kind."""
+        metrics = {"": cls()}
+        add_counters(metrics, [item for pair in numbers.items() for item in pair])
+        return metrics[""]
+
+    def copy(self, without: bytes = b"") -> TaskMetrics:
+        """The same sums, to be added to, without some histograms: see add_counters()."""
+        runs, waits = ({} if letter in without else dict(of) for letter, of in ((b"r", self.runs), (b"w", self.waits)))
+        return replace(self, runs=runs, waits=waits)
 
     @property
     def run_p50(self) -> float | None:
@@ -88,7 +102,7 @@ class VersionRuns:
             cls(
                 version=version.decode(errors="replace"),
                 since=clock_moment(int(since)),
-                metrics=TaskCounts.of(dict(zip(words[::2], map(int, words[1::2]), strict=True))).metrics(),
+                metrics=TaskMetrics.of(dict(zip(words[::2], map(int, words[1::2]), strict=True))),
             )
             for version, since, text in zip(flat[::3], flat[1::3], flat[2::3], strict=True)
             for words in [text.split()]
@@ -100,15 +114,15 @@ def merged_versions(lists: Iterable[Iterable[VersionRuns]]) -> list[VersionRuns]
     return sorted(merge_by("version", chain.from_iterable(lists)), key=attrgetter("since"), reverse=True)
 
 
-def read_task_metrics(flats: Iterable[Any], past: Mapping[str, TaskCounts], without: bytes) -> dict[str, TaskMetrics]:
+def read_task_metrics(flats: Iterable[Any], past: Mapping[str, TaskMetrics], without: bytes) -> dict[str, TaskMetrics]:
     """Add up counters of tasks, as HGETALL replies them, to those of the past, by task."""
-    counts_of = {task: counts.copy(without) for task, counts in past.items()}
+    found = {task: metrics.copy(without) for task, metrics in past.items()}
     for flat in flats:
-        add_counters(counts_of, flat, without=without)
-    return {task: counts.metrics() for task, counts in sorted(counts_of.items())}
+        add_counters(found, flat, without=without)
+    return dict(sorted(found.items()))
 
 
-def add_counters(found: dict[str, TaskCounts], flat: Sequence[Any], *, without: bytes = b"") -> None:
+def add_counters(found: dict[str, TaskMetrics], flat: Sequence[Any], *, without: bytes = b"") -> None:
     """Add counters of tasks, as HGETALL replies them: name, number, ... A counter of no task has the task "".
 
     `without`: the letters of histograms that are left out, r or w.
@@ -117,14 +131,14 @@ def add_counters(found: dict[str, TaskCounts], flat: Sequence[Any], *, without: 
         if name[0] in without and name[1:2] <= b"9":  # r-3 or w7, but not retried
             continue
         task, kind, bucket = read_counter_name(name)
-        counts = found.get(task)
-        if counts is None:
-            counts = found[task] = TaskCounts()
-        if bucket is None:
-            counts.outcomes[kind] = counts.outcomes.get(kind, 0) + int(number)
-        else:
-            buckets = counts.runs if kind == "r" else counts.waits
+        metrics = found.get(task)
+        if metrics is None:
+            metrics = found[task] = TaskMetrics()
+        if bucket is not None:
+            buckets = metrics.runs if kind == "r" else metrics.waits
             buckets[bucket] = buckets.get(bucket, 0) + int(number)
+        elif kind in _NUMBERS:
+            setattr(metrics, kind, getattr(metrics, kind) + int(number))
 
 
 @lru_cache(maxsize=MAX_NAMES)
@@ -137,30 +151,7 @@ def read_counter_name(name: bytes) -> tuple[str, str, int | None]:
     return (task, kind[0], int(kind[1:])) if _BUCKET.fullmatch(kind) else (task, kind, None)
 
 
-@dataclass(slots=True)
-class TaskCounts:
-    """Sums of a task's counters."""
-
-    outcomes: dict[str, int] = field(default_factory=dict)  # done, failed, …, run_us, wait_ms
-    runs: dict[int, int] = field(default_factory=dict)  # bucket of the run time in seconds -> runs
-    waits: dict[int, int] = field(default_factory=dict)  # bucket of the wait in ms -> jobs
-
-    @classmethod
-    def of(cls, numbers: Mapping[bytes, int]) -> TaskCounts:
-        """Counters by their kind."""
-        counts = {"": cls()}
-        add_counters(counts, [item for pair in numbers.items() for item in pair])
-        return counts[""]
-
-    def copy(self, without: bytes = b"") -> TaskCounts:
-        """The same sums, to be added to, without some histograms: see add_counters()."""
-        runs, waits = ({} if letter in without else dict(of) for letter, of in ((b"r", self.runs), (b"w", self.waits)))
-        return TaskCounts(dict(self.outcomes), runs, waits)
-
-    def metrics(self) -> TaskMetrics:
-        """These sums, and percentiles."""
-        outcomes = {name: self.outcomes.get(name, 0) for name in OUTCOMES}
-        return TaskMetrics(**outcomes, runs=self.runs, waits=self.waits)
+_NUMBERS = {each.name for each in fields(TaskMetrics)} - {"runs", "waits"}
 
 
 def _seconds(ms: float | None) -> float | None:
@@ -191,19 +182,20 @@ class Totals:
     """Sums of a queue since the first scrape."""
 
     counters: Mapping[str, int]  # enqueued, succeeded, …
-    tasks: Mapping[str, TaskCounts]
+    tasks: Mapping[str, TaskMetrics]
 
     @classmethod
     def read(cls, lists: Iterable[Any]) -> Totals:
         """From what read_totals() returns."""
-        tasks: dict[str, TaskCounts] = {}
-        for counters in lists:
-            add_counters(tasks, counters)
-        of_queue = tasks.pop("", TaskCounts()).outcomes
-        return cls(
-            counters={name: n for name, n in of_queue.items() if name not in ("minute", "hour")},  # these are times
-            tasks=tasks,
-        )
+        counters, tasks = Counter[str](), dict[str, TaskMetrics]()
+        for flat in lists:
+            add_counters(tasks, flat)
+            of_queue = zip(flat[::2], flat[1::2], strict=True)
+            counters.update(
+                {name.decode(errors="replace"): int(number) for name, number in of_queue if b" " not in name}
+            )
+        tasks.pop("", None)
+        return cls(counters=counters, tasks=tasks)
 
 
 def totals_commands(keys: QueueKeys, hour: int) -> tuple[Command, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from django_rtq.console.reading.metrics.reader import MAX_HOURS, TaskCounts, add_counters
+from django_rtq.console.reading.metrics.reader import MAX_HOURS, TaskMetrics, add_counters
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -30,7 +30,7 @@ class _Past:
     """What was counted in hours that are over, in all queues together."""
 
     hours: int
-    sums: dict[str, TaskCounts] = field(default_factory=dict)
+    sums: dict[str, TaskMetrics] = field(default_factory=dict)
     sizes: dict[Hour, int] = field(default_factory=dict)  # how many counters each of these hours has
 
 
@@ -45,7 +45,7 @@ class TaskHours:
 
     def read(
         self, queues: Sequence[str], hours: int, also: Sequence[Command] = ()
-    ) -> tuple[dict[str, TaskCounts], list[Any]]:
+    ) -> tuple[dict[str, TaskMetrics], list[Any]]:
         """The sums of the present hour and so many before it, by task, of all queues together; the replies to `also`.
 
         One round trip if the hours before are known, else more. Raises BrokerError.
@@ -59,7 +59,7 @@ class TaskHours:
             present, past = _sizes(queues, replies)
             read = {hour: flat for hour, flat in zip(guessed, replies[len(queues) :], strict=True) if hour in present}
             self._add_past(hours, past)
-            sums = {task: counts.copy() for task, counts in self._past.sums.items()}
+            sums = {task: metrics.copy() for task, metrics in self._past.sums.items()}
             missing = {hour: size for hour, size in present.items() if hour not in read}
             for flat in (*read.values(), *(flat for _, flat in self._read(missing))):
                 add_counters(sums, flat)
