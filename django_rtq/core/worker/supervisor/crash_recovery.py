@@ -179,9 +179,14 @@ class CrashRecovery(Loop):
         error = TimeLimitExceeded(
             "The job exceeded its time limit and ignored TimeLimitExceeded; its process was killed."
         )
-        max_attempts = job.options.get("max_attempts") or task.max_attempts or self._broker.config.max_attempts
+        config = self._broker.config
+        max_attempts = job.options.get("max_attempts") or task.max_attempts or config.max_attempts
+        limit = job.options.get("time_limit") or task.time_limit or config.time_limit or 0.0
+        seconds = limit + config.kill_grace_seconds
         outcome = decide(task, error, failures=job.failures, max_attempts=max_attempts, options=job.options)
-        line = failure_line(error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker)
+        line = failure_line(
+            error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker, seconds=seconds
+        )
         delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
         report = Report(RETRIED if isinstance(outcome, Retried) else BURIED, job_id, delay_ms, line.encode())
         counts = make_metrics()  # the process that was to count this run was killed

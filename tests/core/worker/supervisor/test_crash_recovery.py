@@ -3,7 +3,9 @@
 import pytest
 
 from django_rtq import signals
+from django_rtq.core.broker.one_job import access_to_jobs
 from django_rtq.core.broker.settlement import Settlement
+from django_rtq.core.jobs.job import write_body
 from django_rtq.core.worker.run_metrics import make_metrics
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor import crash_recovery as module
@@ -128,6 +130,15 @@ def test_a_process_whose_jobs_cannot_be_settled_as_they_should_holds_up_no_other
 
     assert (place_of(redis, job), crashes(redis, job)) == ("lane:0:", 1)
     assert place_of(redis, other) == "lane:0:"
+
+
+def test_a_job_that_was_killed_for_its_time_limit_says_how_long_it_ran(broker, crash_recovery, shared):
+    job = claimed_job(broker, body=write_body("tests.app.tasks.note", "", '"time_limit":30'))
+    crash_recovery.add(shared, crashed=[], overdue=[job.id])
+    crash_recovery.tick()
+
+    (failed,) = access_to_jobs("").find(job.id).errors
+    assert failed["seconds"] == 35
 
 
 def recovery_that_notes(broker):
