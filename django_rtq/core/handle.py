@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -106,8 +105,7 @@ class JobHandle(Generic[T_co]):
         BrokerUnavailable. A job that calls get() keeps its worker slot: do not wait for jobs of the same queue.
         """
         check_timeout(timeout)
-        left = _clock_of(timeout)
-        details = self._final() or self._access().wait(self.id, self.queue_name, left())
+        details = self._final() or self._access().wait(self.id, self.queue_name, timeout)
         if details is None and timeout:
             details = _over(timeout, *self._access().find_waiting(self.id, self.queue_name))
         return self._end_of(details)
@@ -115,8 +113,7 @@ class JobHandle(Generic[T_co]):
     async def aget(self, timeout: float | None = None) -> T_co:
         """get() for coroutines. Any number of them share a few connections while they wait."""
         check_timeout(timeout)
-        left = _clock_of(timeout)
-        details = self._final() or await self._access().await_end(self.id, self.queue_name, left())
+        details = self._final() or await self._access().await_end(self.id, self.queue_name, timeout)
         if details is None and timeout:
             details = _over(timeout, *await self._access().afind_waiting(self.id, self.queue_name))
         return self._end_of(details)
@@ -192,14 +189,6 @@ class JobHandle(Generic[T_co]):
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.id} in {self.queue_name}>"
-
-
-def _clock_of(timeout: float | None) -> Callable[[], float | None]:
-    """What is left of a time-out, when it is called."""
-    if not timeout:
-        return lambda: timeout
-    until = time.monotonic() + timeout
-    return lambda: until - time.monotonic()
 
 
 def check_timeout(timeout: Any) -> None:

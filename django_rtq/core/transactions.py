@@ -105,6 +105,8 @@ def awaited_transaction(name: str, option: OnCommit) -> str | None:
 
 
 Answers = Sequence[str] | BrokerError  # to a call, or why its jobs are not in Redis, or may not be
+#: Gets the answers of the broker, None if Redis gave none, and `is_stored`: whether the jobs are in the outbox.
+Finish = Callable[..., None]
 
 
 class Outbox(Protocol):
@@ -118,12 +120,6 @@ class Outbox(Protocol):
 
     def note_answers(self, calls: Sequence[tuple[EnqueueCall, Answers]], alias: str = "") -> None:
         """These calls were sent. `alias`: the database with rows of their jobs, if they have some. Raises nothing."""
-
-
-class Finish(Protocol):
-    """Gets the answers of the broker, None if Redis gave none, and whether the jobs are in the outbox."""
-
-    def __call__(self, answers: Sequence[str] | None, *, is_stored: bool) -> None: ...
 
 
 def has_transaction(alias: str) -> bool:

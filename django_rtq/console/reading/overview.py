@@ -46,7 +46,7 @@ from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
-from django_rtq.core.broker.stored_format import check_format, read_format
+from django_rtq.core.broker.server_info import check_format, read_format
 from django_rtq.core.jobs.details import JobDetails, Progress
 from django_rtq.core.jobs.job import clock_moment, moment
 from django_rtq.core.jobs.record import read_head, read_leniently

@@ -15,10 +15,9 @@ from django_rtq.core.broker.keys import Keys, QueueKeys
 from django_rtq.core.broker.messages import EnqueueCall, NewJob
 from django_rtq.core.broker.redis.client import BlockingClient, RedisClient
 from django_rtq.core.broker.redis.commands import Command, Steps, checked
-from django_rtq.core.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
 from django_rtq.core.broker.redis.settings import read_connection_settings
 from django_rtq.core.broker.scripts import SCRIPTS, read_all
-from django_rtq.core.broker.stored_format import check_format, format_commands
+from django_rtq.core.broker.server_info import check_server, format_commands
 from django_rtq.core.broker.task_backends import in_settings
 from django_rtq.core.conf.config import Config, check_redis_is_allowed
 from django_rtq.core.extension import required
@@ -195,11 +194,7 @@ class Broker:
         added: Command = ("SADD", self.keys.queues, *names)
         limited = [("EXISTS", self.keys.of(name).waiting_limits) for name in names]
         hello, _, stored_format, *replies = yield [("HELLO",), *format_commands(self.keys), added, *limits, *limited]
-        check_server_mode(hello, self.redis.in_settings, in_cluster=self.keys.in_cluster)
-        if is_too_old_for(hello):
-            (info,) = yield [("INFO", "server")]
-            check_server_version(version_in(info), self.redis.in_settings)
-        check_format(stored_format, self.keys)
+        yield from check_server(hello, stored_format, self.keys, self.redis.in_settings)
         for name, is_limited in zip(names, checked(replies)[-len(names) :], strict=True):
             self._registered_queues[name] = JOBS_OF_LIMITED if is_limited else 0
 

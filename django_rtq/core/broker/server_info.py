@@ -1,15 +1,30 @@
-"""Asks a Redis server whether it can be used, and what endangers jobs in it."""
+"""Whether a Redis server can be used: what it is, what endangers jobs in it, and the format of what it holds.
+
+The format is a number in the key `<prefix>:format`, which the first user of Redis writes. Behind the number is an id of
+the data, made with it. Another id later: Redis has lost its data in between.
+
+Compared where packets are sent anyway: at the first use of a queue, at each sign-on and heartbeat. In each script it
+would cost every enqueue and claim.
+
+A change of keys or records that former versions cannot read raises FORMAT, and comes with code that takes the former
+format over, or with the words in docs/redis.md#format that say what to do.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from typing import Any, NamedTuple
 
 from django_rtq.core.broker.keys import Keys
-from django_rtq.core.broker.redis.client import RedisClient, clock_ms
-from django_rtq.core.broker.redis.connections import check_server_mode, check_server_version, is_too_old_for, version_in
-from django_rtq.core.broker.stored_format import check_format, read_format
+from django_rtq.core.broker.redis.client import LEADS_TO_CLUSTER, InSettings, RedisClient, clock_ms
+from django_rtq.core.broker.redis.commands import Command, Steps, raised
 from django_rtq.core.extension import parts
-from django_rtq.exceptions import BrokerError
+from django_rtq.core.jobs.job import made_ms, new_job_id
+from django_rtq.exceptions import BrokerError, ConfigurationError, FormatMismatch
+
+FORMAT = 2
+LOSS_SECONDS = 86_400  # for so long it is known that data was lost
+OLDEST_SERVER = (6, 2)  # of Redis; Valkey began with 7.2
 
 
 class ServerInfo(NamedTuple):
@@ -24,17 +39,67 @@ class ServerInfo(NamedTuple):
 
 
 def ask_server(redis: RedisClient, keys: Keys) -> ServerInfo:
-    """What the server says of itself, in one round trip.
+    """What the server says of itself. Raises what check_server() raises; BrokerRefused where waiting does not help."""
 
-    Raises ConfigurationError for a server that cannot be used, such as a Redis Cluster, FormatMismatch for data of
-    another version, BrokerRefused where waiting does not help, BrokerError.
+    def ask() -> Steps[ServerInfo]:
+        time, hello, info, stored_format = yield [("TIME",), ("HELLO",), ("INFO",), read_format(keys)]
+        yield from check_server(hello, stored_format, keys, redis.in_settings)
+        return ServerInfo(b"" if isinstance(info, BrokerError) else info, clock_ms(raised(time)))
+
+    return redis.run(ask())
+
+
+def check_server(hello: Any, stored_format: Any, keys: Keys, in_settings: InSettings) -> Steps[None]:
+    """Check the replies to HELLO and read_format().
+
+    Raises ConfigurationError for a server that cannot be used: an unnamed Cluster, a Sentinel, a Redis that is too old;
+    FormatMismatch for data of another version, BrokerError. What the server does not say is ignored.
     """
-    commands = [("TIME",), ("HELLO",), ("INFO",), read_format(keys)]
-    time, hello, info, stored_format = redis.execute_each(commands, resend=True)
-    check_server_mode(hello, redis.in_settings, in_cluster=keys.in_cluster)
-    if is_too_old_for(hello):
-        check_server_version(version_in(info), redis.in_settings)
-    if isinstance(time, BrokerError):
-        raise time
+    told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
+    version = told.get(b"version", b"") if told.get(b"server") == b"redis" else b""  # others have numbers of their own
+    if isinstance(hello, BrokerError) and "unknown command" in str(hello):  # Redis before 6.0, or a proxy
+        (info,) = yield [("INFO", "server")]
+        found = None if isinstance(info, BrokerError) else re.search(rb"^redis_version:(\S+)", info, re.MULTILINE)
+        version = found[1] if found else b""
+    numbers = tuple(int(part) for part in version.split(b".")[:2] if part.isdigit())
+    if len(numbers) == 2 and numbers < OLDEST_SERVER:
+        raise ConfigurationError(
+            in_settings(f'RTQ["REDIS"] leads to Redis {version.decode()}, which is too old: django_rtq needs Redis ')
+            + f"{'.'.join(map(str, OLDEST_SERVER))} or newer, or Valkey."
+        )
+    if told.get(b"mode") == b"cluster" and not keys.in_cluster:
+        raise ConfigurationError(in_settings(LEADS_TO_CLUSTER))
+    if told.get(b"mode") == b"sentinel":
+        raise ConfigurationError(
+            in_settings('RTQ["REDIS"] leads to a Sentinel, which holds no data. Write ')
+            + '{"sentinels": [(host, port)], "service": …}.'
+        )
     check_format(stored_format, keys)
-    return ServerInfo(b"" if isinstance(info, BrokerError) else info, clock_ms(time))
+
+
+def format_commands(keys: Keys) -> list[Command]:
+    """Write the format if Redis has none, and read it. The last reply is for check_format()."""
+    return [("SET", keys.format, f"{FORMAT} {new_job_id()}", "NX"), read_format(keys)]
+
+
+def read_format(keys: Keys) -> Command:
+    """Read the format, for check_format()."""
+    return ("GET", keys.format)
+
+
+def check_format(reply: Any, keys: Keys) -> str:
+    """The id of the data; "": Redis has none yet, or is too full for it. Raises FormatMismatch, BrokerError."""
+    number, _, data_id = (raised(reply) or b"").decode(errors="replace").partition(" ")
+    if number in ("", str(FORMAT)):
+        return data_id
+    is_newer = number.isdigit() and int(number) > FORMAT
+    cure = "Upgrade django_rtq here" if is_newer else 'See "Format" in docs/redis.md'
+    raise FormatMismatch(
+        f"Redis holds data in format {number} (key {keys.format.decode()}), and this version of django_rtq uses format "
+        f'{FORMAT}. {cure}, or set another RTQ["PREFIX"].'
+    )
+
+
+def note_loss(redis: RedisClient, keys: Keys, data_id: str) -> None:
+    """Note that Redis has lost its data, for a day. `data_id` is that of the new data, and says when it began."""
+    redis.execute_one(("SET", keys.data_lost, made_ms(data_id), "EX", LOSS_SECONDS), resend=True)

@@ -13,8 +13,8 @@ from django_rtq.core.broker.keys import QUEUE_KEYS
 from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Argument, Command, Packet, checked
 from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE, SCRIPTS
+from django_rtq.core.broker.server_info import check_format, format_commands, note_loss
 from django_rtq.core.broker.settlement import Settlement, settlement_calls, take_acks
-from django_rtq.core.broker.stored_format import check_format, format_commands, note_loss
 from django_rtq.core.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers, worker_info_commands
 from django_rtq.core.broker.worker_messages import (
     ClaimResult,

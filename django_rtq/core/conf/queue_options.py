@@ -51,10 +51,6 @@ def _limit(name: str, default: Any = None) -> Any:
     return option(default, _limit_kind(name))
 
 
-def _is_one_or_none(value: Any) -> bool:
-    return value is None or (type(value) is int and value == 1)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueConfig:
     """The options of one queue in RTQ["QUEUES"]."""
@@ -70,7 +66,9 @@ class QueueConfig:
     #: How many of its jobs may wait, for a worker or for their time. None: any number.
     max_waiting: int | None = _limit("max_waiting")
     #: 1: the queue as a whole is in one shard, so that its limits are exact. None: its clients are spread over all.
-    shards: int | None = option(None, accepts(_is_one_or_none, "1: the queue as a whole is in one shard"))
+    shards: int | None = option(
+        None, Kind("1: the queue as a whole is in one shard", number(least=1, most=1, whole=True, or_none=True).read)
+    )
     #: What delay() does with a job that does not fit: "raise" QueueFull, or "wait" for room first.
     on_full: str = option("raise", one_of("raise", "wait"))
     #: For how many seconds it waits.

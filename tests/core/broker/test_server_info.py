@@ -5,7 +5,8 @@ import redis as redis_py
 from django.test import override_settings
 
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.redis.connections import check_server_mode
+from django_rtq.core.broker.keys import Keys
+from django_rtq.core.broker.server_info import check_server
 from django_rtq.core.broker.worker_broker import WorkerBroker, for_workers
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
@@ -73,7 +74,7 @@ def test_a_cluster_is_refused_when_it_first_answers(cluster):
 
 def test_a_sentinel_is_no_server():
     with pytest.raises(ConfigurationError, match=r'leads to a Sentinel.*"sentinels"'):
-        check_server_mode([b"server", b"redis", b"mode", b"sentinel", b"modules", []], str)
+        next(check_server([b"server", b"redis", b"mode", b"sentinel", b"modules", []], None, Keys("rtq"), str))
 
 
 def test_producers_have_timeouts_of_their_own(redis, proxy):

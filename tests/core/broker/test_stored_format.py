@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq import FormatMismatch
-from django_rtq.core.broker.stored_format import FORMAT
+from django_rtq.core.broker.server_info import FORMAT
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from tests.support.apps import Readers
 from tests.support.jobs import QUEUE, WORKER, new_job

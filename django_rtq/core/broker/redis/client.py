@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -58,6 +58,7 @@ LEADS_TO_CLUSTER = (
     "addresses of some nodes, or redis+cluster://host:port,host:port."
 )
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -133,12 +134,7 @@ class RedisClient:
 
     def run(self, steps: Steps[T]) -> T:
         """Send what an operation yields, and return what it returns. Raises what it raises, and BrokerUnavailable."""
-        try:
-            commands = next(steps)
-            while True:
-                commands = steps.send(self.execute_each(commands, resend=True))
-        except StopIteration as end:
-            return cast(T, end.value)
+        return run_steps(steps, partial(self.execute_each, resend=True))
 
     def close(self) -> None:
         """Close all connections. The client may be used again."""
@@ -146,19 +142,13 @@ class RedisClient:
 
     def mended(self, commands: Sequence[Command], replies: list[Any]) -> list[Any]:
         """The replies after what was not executed was sent again, with errors as BrokerError."""
-        return translated(self._send_all(mended(commands, replies, self._pool)), self.connections)
+        return translated(run_steps(mended(commands, replies, self._pool), self._take_step), self.connections)
 
-    def _send_all(self, steps: Mending) -> list[Any]:
-        try:
-            step = next(steps)
-            while True:
-                if isinstance(step, Pause):
-                    time.sleep(step.seconds)
-                    step = steps.send([])
-                else:
-                    step = steps.send(self._exchange(step))
-        except StopIteration as end:
-            return cast(list[Any], end.value)
+    def _take_step(self, step: Sequence[Command] | Pause) -> list[Any]:
+        if isinstance(step, Pause):
+            time.sleep(step.seconds)
+            return []
+        return self._exchange(step)
 
     def _exchange(
         self, commands: Sequence[Command], *, is_checked: bool = True, needs_first: bool = False
@@ -205,16 +195,26 @@ class BlockingClient(RedisClient):
         commands = (first, *others)
         replies = self._exchange(commands, needs_first=True)
         if isinstance(replies[0], redis_exceptions.NoScriptError):
-            self._send_all(load_scripts([first], self.in_settings))
+            run_steps(load_scripts([first], self.in_settings), self._exchange)
             replies = self._exchange(commands, needs_first=True)
         if has_moved(self._pool, replies[0]):
-            self._send_all(mended([first], replies[:1], self._pool))
+            run_steps(mended([first], replies[:1], self._pool), self._take_step)
             replies = self._exchange(commands, needs_first=True)
         if isinstance(replies[0], redis_exceptions.RedisError):
             raise translated(replies[:1], self.connections)[0]
         if any(has_moved(self._pool, reply) for reply in replies):  # those that block may not wait for their time again
             return translated(replies, self.connections)
         return self.mended(commands, replies)
+
+
+def run_steps(steps: Generator[S, list[Any], T], execute: Callable[[S], list[Any]]) -> T:
+    """Send what an operation yields, and return what it returns."""
+    try:
+        commands = next(steps)
+        while True:
+            commands = steps.send(execute(commands))
+    except StopIteration as end:
+        return cast(T, end.value)
 
 
 def mended(commands: Sequence[Command], replies: list[Any], pool: redis.ConnectionPool) -> Mending:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import starmap
 from typing import Any, cast
 
 import redis
 from redis.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 
-from django_rtq.core.broker.redis.client import LEADS_TO_CLUSTER, InSettings
+from django_rtq.core.broker.redis.client import InSettings
 from django_rtq.core.broker.redis.masters import Service, no_retry
-from django_rtq.exceptions import BrokerError, ConfigurationError
 
 SETTING = 'RTQ["REDIS"]'
-OLDEST_SERVER = (6, 2)  # of Redis; Valkey began with 7.2
 #: Timeouts of commands and of connecting, unless RTQ sets others.
 COMMAND_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
@@ -93,12 +90,7 @@ class ConnectionSettings:
             socket_keepalive_options=KEEPALIVE,
         )
 
-    def _pool(self, **options: Any) -> redis.ConnectionPool:
-        pool: Any = self._new_pool(**options)
-        pool.in_settings = self.in_settings
-        return cast(redis.ConnectionPool, pool)
-
-    def _new_pool(self, *, role: str, **options: Any) -> redis.ConnectionPool:
+    def _pool(self, *, role: str, **options: Any) -> redis.ConnectionPool:
         ours = {
             "db": self.db,
             "client_name": f"rtq:{role}",
@@ -116,20 +108,16 @@ class ConnectionSettings:
             ours["socket_keepalive"] = True
         else:  # a Unix socket
             options.pop("socket_keepalive_options", None)
+        own_class: Any = self.connection_class
+        make: Any = redis.ConnectionPool
+        if self.service is not None:
+            make = partial(self.service.pool, patience_seconds=self.socket_timeout)
+        elif own_class is UnixDomainSocketConnection:
+            own_class = _UnixConnection
         arguments = {**self.arguments, **ours, **options}
-        if self.service is None:
-            is_unix = self.connection_class is UnixDomainSocketConnection
-            return redis.ConnectionPool(
-                connection_class=_UnixConnection if is_unix else self.connection_class,
-                max_connections=MAX_CONNECTIONS,
-                **arguments,
-            )
-        return self.service.pool(
-            patience_seconds=self.socket_timeout,
-            connection_class=self.connection_class,
-            max_connections=MAX_CONNECTIONS,
-            **arguments,
-        )
+        pool: Any = make(connection_class=own_class, max_connections=MAX_CONNECTIONS, **arguments)
+        pool.in_settings = self.in_settings
+        return cast(redis.ConnectionPool, pool)
 
     def __str__(self) -> str:
         scheme = "rediss" if issubclass(self.connection_class, SSLConnection) else "redis"
@@ -202,40 +190,3 @@ def _is_redis_own(connection_class: type) -> bool:
 
 def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def is_too_old_for(hello: Any) -> bool:
-    """Whether the server does not know the command HELLO: Redis before 6.0, or a proxy."""
-    return isinstance(hello, BrokerError) and "unknown command" in str(hello)
-
-
-def version_in(info: Any) -> str:
-    """The version of Redis in the reply to INFO; "" if it refused, or does not say."""
-    text = b"" if isinstance(info, BrokerError) else info
-    version = re.search(rb"^redis_version:(\S+)", text, re.MULTILINE)
-    return version[1].decode() if version else ""
-
-
-def check_server_version(version: str, in_settings: InSettings) -> None:
-    """Raises ConfigurationError for a Redis that is too old. Ignores what is no version."""
-    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-    if len(numbers) == 2 and numbers < OLDEST_SERVER:
-        raise ConfigurationError(
-            in_settings(f'RTQ["REDIS"] leads to Redis {version}, which is too old: django_rtq needs Redis ')
-            + f"{'.'.join(map(str, OLDEST_SERVER))} or newer, or Valkey."
-        )
-
-
-def check_server_mode(hello: Any, in_settings: InSettings, *, in_cluster: bool = False) -> None:
-    """Raises ConfigurationError if the reply to HELLO is of an unnamed Cluster, a Sentinel or an old server. Ignores
-    errors."""
-    told = {} if isinstance(hello, BrokerError) else dict(zip(hello[::2], hello[1::2], strict=False))
-    if told.get(b"server") == b"redis":  # others have numbers of their own
-        check_server_version(told.get(b"version", b"").decode(), in_settings)
-    if told.get(b"mode") == b"cluster" and not in_cluster:
-        raise ConfigurationError(in_settings(LEADS_TO_CLUSTER))
-    if told.get(b"mode") == b"sentinel":
-        raise ConfigurationError(
-            in_settings('RTQ["REDIS"] leads to a Sentinel, which holds no data. Write ')
-            + '{"sentinels": [(host, port)], "service": …}.'
-        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import hiredis
@@ -71,9 +71,9 @@ async def _send(end: socket.socket, packet: bytes, seconds: float) -> None:
         try:
             left = left[end.send(left) :]
         except (BlockingIOError, ssl.SSLWantWriteError):
-            await _writable(end, seconds)
+            await _until(end, "writer", seconds)
         except ssl.SSLWantReadError:
-            await _readable(end, seconds)
+            await _until(end, "reader", seconds)
 
 
 async def _receive(end: socket.socket, seconds: float) -> bytes:
@@ -81,36 +81,28 @@ async def _receive(end: socket.socket, seconds: float) -> bytes:
         try:
             data = end.recv(_RECEIVE_BYTES)
         except (BlockingIOError, ssl.SSLWantReadError):
-            await _readable(end, seconds)
+            await _until(end, "reader", seconds)
         except ssl.SSLWantWriteError:
-            await _writable(end, seconds)
+            await _until(end, "writer", seconds)
         else:
             if not data:
                 raise redis_exceptions.ConnectionError("Connection closed by server.")
             return data
 
 
-async def _readable(end: socket.socket, seconds: float) -> None:
-    loop = asyncio.get_running_loop()
-    await _until(loop.add_reader, loop.remove_reader, end.fileno(), seconds)
-
-
-async def _writable(end: socket.socket, seconds: float) -> None:
-    loop = asyncio.get_running_loop()
-    await _until(loop.add_writer, loop.remove_writer, end.fileno(), seconds)
-
-
-async def _until(add: Callable[..., Any], remove: Callable[[int], Any], descriptor: int, seconds: float) -> None:
+async def _until(end: socket.socket, side: str, seconds: float) -> None:
+    """Wait until the socket can be used as a "reader" or a "writer"."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[bool] = loop.create_future()
-    add(descriptor, resolve, ready, True)
+    descriptor = end.fileno()
+    getattr(loop, f"add_{side}")(descriptor, resolve, ready, True)
     timer = loop.call_later(seconds, resolve, ready, False)
     try:
         if not await ready:
             raise redis_exceptions.TimeoutError("Timeout reading from socket")
     finally:
         timer.cancel()
-        remove(descriptor)
+        getattr(loop, f"remove_{side}")(descriptor)
 
 
 def resolve(future: asyncio.Future[Any], value: Any) -> None:
