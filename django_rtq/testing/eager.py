@@ -26,7 +26,7 @@ from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.testing.caller_executor import CallerExecutor
 from django_rtq.testing.drain import Drain, due_times
 from django_rtq.testing.finished_job import FinishedJob, details_of, raise_foreign_error
-from django_rtq.testing.substitute import Substitute, use_queues
+from django_rtq.testing.substitute import Substitute
 from django_rtq.workflows.steps.events import written_event
 from django_rtq.workflows.steps.store import Holder
 from django_rtq.workflows.store import NewWorkflow
@@ -197,7 +197,7 @@ class EagerJobs(Substitute[FinishedJob]):
     def hold(self, holder: Holder) -> None:
         if run := self._running.get(holder.job_id):  # else it is there
             engine, keys = self.engine, self.engine.keys.of(holder.queue)
-            use_queues(engine, [holder.queue])
+            engine.register_queues([holder.queue])
             held = f"{run.attempt} {holder.claimed_ms}"
             engine.redis.execute(
                 [("HSET", keys.jobs, run.job_id, run.record), ("HSET", keys.running(WORKER), run.job_id, held)]

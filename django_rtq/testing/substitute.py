@@ -150,7 +150,7 @@ class _SubstituteBroker(Broker):
         return store
 
     def register_queues(self, names: Iterable[str]) -> None:
-        use_queues(self._substitute.engine, names)
+        self._substitute.engine.register_queues(names)
 
     @property
     def waits(self) -> None:  # type: ignore[override]
@@ -182,12 +182,7 @@ def open_engine(name: str) -> WorkerBroker:
             f'Workflows and steps within {name} run in fakeredis, which is not installed: pip install "fakeredis[lua]".'
         ) from error
     config = replace(get_config(), redis=SHARED_FAKE, test_redis=SHARED_FAKE, db=None, wait_replicas=0)
-    return WorkerBroker(replace(config, prefix=new_prefix()))
-
-
-def use_queues(engine: Broker, names: Iterable[str]) -> None:
-    """Begin to use queues, which have no limits here."""
-    engine.redis.execute_one(("SADD", engine.keys.queues, *names))
+    return WorkerBroker(replace(config, prefix=new_prefix(), queues={}))  # which have no limits here
 
 
 class EngineWorkflows(WorkflowStore):
@@ -197,8 +192,8 @@ class EngineWorkflows(WorkflowStore):
         super().__init__(jobs.engine)
         self._jobs = jobs
 
-    def make(self, flow: NewWorkflow, register_queues: Callable[[Iterable[str]], None]) -> tuple[str, str]:
-        answer, other = super().make(flow, register_queues)
+    def make(self, flow: NewWorkflow) -> tuple[str, str]:
+        answer, other = super().make(flow)
         if answer == "ok":
             self._jobs.on_workflow(flow)
         return answer, other

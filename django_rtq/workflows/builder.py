@@ -482,7 +482,8 @@ class WorkflowBuilder(StepCollector):
     def _store(self, new: NewWorkflow) -> None:
         assert self.handle is not None
         broker = self.handle.broker
-        answer, other = _make_in_time(partial(workflow_store(broker).make, new, broker.register_queues))
+        broker.register_queues(new.queues)
+        answer, other = _make_in_time(partial(workflow_store(broker).make, new))
         if answer == "taken":
             raise InvalidWorkflow(self.id, "has an id that another workflow has, by chance. Make it again.")
         if answer == "duplicate":
@@ -549,7 +550,8 @@ class AddedSteps(StepCollector):
         broker = get_broker(place_of_job(self._backend or "", self._id))
         shape = f"{crc32(repr(texts).encode()):x}"
         parts = [(name, "".join(part.lines)) for name, part in self._parts]
-        answer, what = workflow_store(broker).add(self._holder, shape, texts, parts, broker.register_queues)
+        broker.register_queues({str(self._fields[f"queue:{step.number}"]) for step in self._steps})
+        answer, what = workflow_store(broker).add(self._holder, shape, texts, parts)
         self.are_sent = answer in ("ok", "added")
         if answer == "full":
             raise InvalidWorkflow(self.id, f"would have too many {what}: see docs/workflows.md. Divide the work.")

@@ -58,7 +58,6 @@ COMPARED_AT_ONCE = 20  # workflows
 COMPARED_MEMBERS = 500  # of each, by chance
 MOST_STUCK = 50  # that are looked at each time, and shown
 MOST_FULL = 1000
-STEP_TEXTS = 8  # that describe a step that is added
 
 #: Workflows whose results are too many, as far as this process has heard.
 full_workflows: set[str] = set()
@@ -97,6 +96,11 @@ class NewWorkflow:
     parts: Sequence[tuple[str, str]]
     rooms: Sequence[tuple[str, str, int]] = ()  # queue, client (ANY_CLIENT), and how many members begin there
     token: str = ""  # of its maker; "": a new one
+
+    @property
+    def queues(self) -> set[str]:
+        """The queues of its steps."""
+        return {str(queue) for name, queue in self.fields.items() if name.startswith("queue:")}
 
     def as_text(self) -> str:
         """What read() reads."""
@@ -139,13 +143,9 @@ class WorkflowStore:
 
     # -- making
 
-    def store(
-        self, flow: NewWorkflow, register_queues: Callable[[Iterable[str]], None] | None = None
-    ) -> tuple[str, str, list[Part]]:
+    def store(self, flow: NewWorkflow) -> tuple[str, str, list[Part]]:
         """Store a workflow, and begin it. Returns "ok", its state and the parts to start; or "duplicate" and the id of
         the workflow with that key; or "taken". Raises BrokerError: then it may have begun; and QueueFull."""
-        if register_queues:
-            register_queues({str(queue) for name, queue in flow.fields.items() if name.startswith("queue:")})
         script, token = SCRIPTS["store_workflow"], flow.token or secrets.token_hex(8)
         fields: list[Argument] = [text for pair in flow.fields.items() for text in pair]
         queues = list(dict.fromkeys(queue for queue, _, _ in flow.rooms))
@@ -175,9 +175,9 @@ class WorkflowStore:
         state, *starting = told
         return "ok", state.decode(), _parts(flow.id, starting)
 
-    def make(self, flow: NewWorkflow, register_queues: Callable[[Iterable[str]], None]) -> tuple[str, str]:
+    def make(self, flow: NewWorkflow) -> tuple[str, str]:
         """store() and start(). Returns "ok" and its state, "duplicate" and the id of the other one, or "taken"."""
-        answer, other, parts = self.store(flow, register_queues)
+        answer, other, parts = self.store(flow)
         if answer == "ok" and other == "succeeded":  # it has no jobs
             signals.workflow_ended.send_robust(WorkflowStore, workflow_id=flow.id, name=str(flow.fields["name"]))
         with suppress(BrokerError):  # it is stored: a worker starts the rest with a heartbeat
@@ -185,19 +185,12 @@ class WorkflowStore:
         return answer, other
 
     def add(
-        self,
-        holder: Holder,
-        shape: str,
-        texts: Sequence[Argument],
-        parts: Sequence[tuple[str, str]],
-        register_queues: Callable[[Iterable[str]], None] | None = None,
+        self, holder: Holder, shape: str, texts: Sequence[Argument], parts: Sequence[tuple[str, str]]
     ) -> tuple[str, str]:
         """Add steps to the workflow of a running job, and start them. Arguments and answer: see add_members.lua.
 
         Raises BrokerError.
         """
-        if register_queues:
-            register_queues({str(queue) for queue in texts[1::STEP_TEXTS]})
         run, queues = (holder.job_id, holder.worker, holder.claimed_ms), [self._home, self._keys.of(holder.queue)]
         flow, packets, rest = workflow_of(holder.job_id), list(_packets(parts)), []
         for number, packet in enumerate(packets):
@@ -775,6 +768,8 @@ def tell_cancelled(broker: Broker, queue: str, job_id: str) -> None:
 
 def make_stored(broker: Broker, name: str, text: str) -> None:
     """Make the workflow of a row of the outbox, unless it was made. Raises BrokerError, ValueError and QueueFull."""
-    answer, _ = broker.store_of(WorkflowStore).make(NewWorkflow.read(text), broker.register_queues)
+    flow = NewWorkflow.read(text)
+    broker.register_queues(flow.queues)
+    answer, _ = broker.store_of(WorkflowStore).make(flow)
     if answer == "taken":
         raise InvalidWorkflow(name, "has an id that another workflow has, by chance.")
