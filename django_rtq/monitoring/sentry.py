@@ -12,7 +12,7 @@ import hashlib
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -87,23 +87,11 @@ class RTQIntegration(Integration):
 
 @contextmanager
 def _publishing(call: TaskCall) -> Iterator[Span]:
-    if call.schedule is not None:
-        call.headers |= monitor_headers(_monitor_schedules(), call.schedule)
-    with _new_trace() if call.schedule is not None else nullcontext(), _publish_span(call) as span:
-        yield span
-
-
-@contextmanager
-def _new_trace() -> Iterator[None]:
-    """Each firing of a schedule is a trace: the thread of the scheduler fires them all."""
-    with sentry_sdk.isolation_scope() as scope:
-        scope.set_new_propagation_context()
-        yield
-
-
-@contextmanager
-def _publish_span(call: TaskCall) -> Iterator[Span]:
-    with sentry_sdk.start_span(op=OP.QUEUE_PUBLISH, name=call.task.name, origin=ORIGIN) as span:
+    with ExitStack() as stack:
+        if call.schedule is not None:  # each firing is a trace: the thread of the scheduler fires them all
+            call.headers |= monitor_headers(_monitor_schedules(), call.schedule)
+            stack.enter_context(sentry_sdk.isolation_scope()).set_new_propagation_context()
+        span = stack.enter_context(sentry_sdk.start_span(op=OP.QUEUE_PUBLISH, name=call.task.name, origin=ORIGIN))
         span.set_data(SPANDATA.MESSAGING_SYSTEM, "redis")
         span.set_data(SPANDATA.MESSAGING_DESTINATION_NAME, call.task.queue)
         for name, value in (

@@ -47,11 +47,6 @@ class ClusterSlot(MovingService):
     connection_class: type[AbstractConnection] = Connection
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)  # of connections to the nodes
 
-    @property
-    def service(self) -> str:
-        """The number of the slot."""
-        return str(key_slot(self.key))
-
     def url(self, addresses: str, scheme: str, db: int) -> str:
         """The URL of the Cluster."""
         return f"{scheme}+cluster://{addresses}"
@@ -65,7 +60,7 @@ class SlotMaster(Master):
     """The master of a slot."""
 
     def __init__(self, slot: ClusterSlot) -> None:
-        super().__init__(self)
+        super().__init__(self, "")
         self._slot = slot
         self._number = key_slot(slot.key)
         self._nodes: list[Address] = []  # as the last reply named them

@@ -25,11 +25,6 @@ class MovingService:
 
     __slots__ = ()
 
-    @property
-    def service(self) -> str:
-        """What connections ask for."""
-        raise NotImplementedError
-
     def new_master(self) -> Master:
         """Its master, which no connection has looked for yet."""
         raise NotImplementedError
@@ -42,9 +37,9 @@ class MovingService:
 class Master:
     """The master of a service, as this process knows it. Any thread may use it."""
 
-    def __init__(self, manager: Any) -> None:
-        #: Has discover_master(), which redis-py's pool calls for each new connection.
-        self.manager = manager
+    def __init__(self, manager: Any, name: str) -> None:
+        #: Has discover_master(), which redis-py's pool calls for each new connection, with the name.
+        self.manager, self.name = manager, name
         self.address: Address | None = None  # of the last new connection, or what was heard since
         self.asked: Address | None = None  # the last server that was asked for the master, if that may be a wrong one
 
@@ -104,7 +99,7 @@ class MasterPool(SentinelConnectionPool):
         #: For how long commands are sent again that were not executed, because the master moves.
         self.patience_seconds = patience_seconds
         super().__init__(  # type: ignore[no-untyped-call]
-            service.service,
+            self.master.name,
             self.master.manager,
             is_master=True,
             connection_class=type(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 
+from django_rtq.core.broker.brokers import on_brokers_forgotten
 from django_rtq.core.broker.task_backends import (
     SHARD,
     Router,
@@ -37,7 +38,6 @@ def new_ids(backend: str, queue: str) -> NewId | None:
 
 @lru_cache(maxsize=1000)
 def _new_ids(queue: str, pinned: int | None) -> NewId:
-    """all_shards() forgets it with the settings."""
     numbers = all_shards()
 
     def new_id(client: str, digest: str = "") -> str:
@@ -71,33 +71,21 @@ def check_together(job_ids: Iterable[str]) -> None:
         )
 
 
+@cache
 def all_shards() -> tuple[int, ...]:
     """The numbers of the shards."""
-    config = get_config()
-    if _all.config is not config:
-        _all.config, _all.numbers = config, tuple(shard_numbers())
-        _new_ids.cache_clear()
-        shard_of_client.cache_clear()
-    return _all.numbers
-
-
-class _All:
-    """What all_shards() has found, and for which settings."""
-
-    config: Config | None = None
-    numbers: tuple[int, ...] = ()
-
-
-_all = _All()
+    return tuple(shard_numbers())
 
 
 @lru_cache(maxsize=20_000)
 def shard_of_client(queue: str, client: str) -> int | None:
-    """Of the queue, if it is in one, else of the client; None without a client. all_shards() forgets it with the
-    settings."""
+    """Of the queue, if it is in one, else of the client; None without a client."""
     numbers = all_shards()
     pinned = shard_of_queue(queue, numbers)
     return shard_for(f"client {client}", numbers) if pinned is None and client else pinned
+
+
+on_brokers_forgotten += [all_shards.cache_clear, _new_ids.cache_clear, shard_of_client.cache_clear]  # with the settings
 
 
 def shard_of_queue(queue: str, numbers: tuple[int, ...]) -> int | None:

@@ -64,8 +64,7 @@ class SentinelMaster(Master):
     """
 
     def __init__(self, service: SentinelService) -> None:
-        super().__init__(service.manager())
-        self._service = service.service
+        super().__init__(service.manager(), service.service)
         self._refresh_at = 0.0  # on time.monotonic()
         self._lock = threading.Lock()
 
@@ -79,7 +78,7 @@ class SentinelMaster(Master):
         if now < self._refresh_at or not self._lock.acquire(blocking=False):
             return
         try:
-            self.address = self.manager.discover_master(self._service)
+            self.address = self.manager.discover_master(self.name)
             self._refresh_at = now + REFRESH_SECONDS
         except (RedisError, OSError):
             self._refresh_at = now + REFRESH_RETRY_SECONDS
@@ -94,8 +93,8 @@ class SentinelMaster(Master):
                 names = sentinel.sentinel_masters()
             except (RedisError, OSError):
                 continue
-            if self._service in names:
+            if self.name in names:
                 return None
             known = ", ".join(sorted(names)) or "none"
-            return f'The Sentinels do not know the service {self._service!r} in RTQ["REDIS"]. They know: {known}.'
+            return f'The Sentinels do not know the service {self.name!r} in RTQ["REDIS"]. They know: {known}.'
         return None
