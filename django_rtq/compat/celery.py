@@ -274,24 +274,22 @@ class Task:
                 kwargs=_given(kwargs, request.kwargs),
             )
             raise again from exc
-        is_member = bool(workflow_of(request.id or ""))
-        if is_member and not (args is None and kwargs is None and not options and throw):
+        if eta is not None:
+            wait = max(0.0, eta.timestamp() - utc_now().timestamp())
+        if args is None and kwargs is None and not options and throw:
+            retry = Retry(str(exc or ""), after=wait)
+            retry.max_attempts = request.retries + 2  # there is one more, as seen above
+            raise retry from exc
+        if workflow_of(request.id or ""):
             raise Bury(
                 f"{self.name}: retry() with other arguments or options, or with throw=False, is not possible in a "
                 "chain or chord, which would go on without the new job. Call retry() without them."
             ) from exc
-        if is_member and eta is not None:
-            wait, eta = max(0.0, eta.timestamp() - utc_now().timestamp()), None
-        is_same_job = all(value is None for value in (args, kwargs, eta)) and not options and throw
-        if is_same_job or is_member:
-            retry = Retry(str(exc or ""), after=wait)
-            retry.max_attempts = request.retries + 2  # there is one more, as seen above
-            raise retry from exc
         header = {**_header(), "retries": request.retries + 1}
         self.apply_async(
             _given(args, request.args),
             _given(kwargs, request.kwargs),
-            **{"countdown": wait} if eta is None else {"eta": eta},
+            countdown=wait,
             **{"queue": request.delivery_info["routing_key"], **options},
             headers={**request.headers, _HEADER: header},
         )

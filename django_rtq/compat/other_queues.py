@@ -16,91 +16,57 @@ _REDIS = 'All jobs go to RTQ["REDIS"], or to the Redis of a backend in TASKS.'
 
 #: Options with a counterpart.
 _RENAMED = {
-    # Celery
-    "queue": "queue_name=…",
-    "routing_key": "queue_name=…",
-    "exchange": "queue_name=…",
-    "countdown": "run_after=…",
-    "eta": "run_after=…",
-    "autoretry_for": "retry_on=…",
-    "dont_autoretry_for": "give_up_on=…",
-    "max_retries": "max_attempts=…",
-    "default_retry_delay": "backoff=…",
-    "retry_backoff": "backoff=exponential(2, cap=600)",
-    "retry_backoff_max": "backoff=exponential(2, cap=600)",
+    **dict.fromkeys(("queue", "routing_key", "exchange"), "queue_name=…"),
+    **dict.fromkeys(("countdown", "eta", "delay"), "run_after=…"),
+    **dict.fromkeys(("autoretry_for", "retry_when"), "retry_on=…"),
+    **dict.fromkeys(("dont_autoretry_for", "throws"), "give_up_on=…"),
+    **dict.fromkeys(("max_retries", "retries"), "max_attempts=…"),
+    **dict.fromkeys(("default_retry_delay", "retry_delay"), "backoff=…"),
+    **dict.fromkeys(("retry_backoff", "retry_backoff_max"), "backoff=exponential(2, cap=600)"),
+    **dict.fromkeys(("min_backoff", "max_backoff"), "backoff=exponential(10, cap=600)"),
     "retry_jitter": "backoff=exponential(jitter=…)",
-    "retry_kwargs": "max_attempts=…, backoff=…",
-    "retry_policy": "max_attempts=…, backoff=…",
-    "soft_time_limit": "time_limit=…",
+    **dict.fromkeys(("retry_kwargs", "retry_policy"), "max_attempts=…, backoff=…"),
+    **dict.fromkeys(("soft_time_limit", "timeout", "job_timeout"), "time_limit=…"),
+    **dict.fromkeys(("ttl", "max_age"), "expires=…"),
     "ignore_result": "result_ttl=0",
-    # RQ
-    "timeout": "time_limit=…",
-    "job_timeout": "time_limit=…",
-    "ttl": "expires=…",
-    "meta": "headers=…",
-    # huey
-    "retries": "max_attempts=…",
-    "retry_delay": "backoff=…",
-    "context": "takes_context=…",
-    "delay": "run_after=…",
-    # dramatiq
-    "actor_name": "name=…",
-    "throws": "give_up_on=…",
-    "retry_when": "retry_on=…",
-    "min_backoff": "backoff=exponential(10, cap=600)",
-    "max_backoff": "backoff=exponential(10, cap=600)",
-    "max_age": "expires=…",
     "store_results": "result_ttl=…",
+    "meta": "headers=…",
+    "context": "takes_context=…",
+    "actor_name": "name=…",
 }
 _ALL_RUNS = "It counts all runs: one more than the retries."
 _SECONDS = "Times are in seconds."
 #: What is different about some of them.
 _NOTES = {
-    "max_retries": _ALL_RUNS,
-    "retries": _ALL_RUNS,
-    "retry_kwargs": _ALL_RUNS,
+    **dict.fromkeys(("max_retries", "retries", "retry_kwargs"), _ALL_RUNS),
+    **dict.fromkeys(("delay", "min_backoff", "max_backoff", "max_age"), _SECONDS),
     "retry_policy": "That is for runs that fail: delay() sends once more by itself after a lost connection.",
     "soft_time_limit": "It raises TimeLimitExceeded inside the job, which may catch it.",
-    "delay": _SECONDS,
-    "min_backoff": _SECONDS,
-    "max_backoff": _SECONDS,
-    "max_age": _SECONDS,
 }
 #: What to do instead of options without a counterpart.
 INSTEAD = {
-    # Celery
     "bind": "Call current_job(), or use takes_context=True: then the first argument is the job. To retry, raise "
     "Retry(after=60).",
     "base": "Move what the base class does into the function, or into middleware.",
     "rate_limit": 'Set a rate of its queue, which holds for all workers together: RTQ["QUEUES"][…]["rate"].',
-    "acks_late": _SURVIVES,
-    "reject_on_worker_lost": _SURVIVES,
+    **dict.fromkeys(("acks_late", "reject_on_worker_lost"), _SURVIVES),
     "acks_on_failure_or_timeout": "A job that fails is tried again, as max_attempts says, or is a dead letter.",
     "track_started": "Nothing has to be set: handles and pages tell that a job runs.",
     "store_errors_even_if_ignored": "Dead letters always keep their last errors.",
     "typing": "Arguments are always checked.",
-    "link": _THEN,
     "link_error": f"Use flow.on_death(…) in a workflow, or {_AFTER_FAILURE}.",
-    "chain": _THEN,
-    "chord": _THEN,
-    "add_to_parent": _THEN,
-    "task_id": _IDS,
+    **dict.fromkeys(("link", "chain", "chord", "add_to_parent", "depends_on"), _THEN),
+    **dict.fromkeys(("task_id", "job_id"), _IDS),
     "retry": "delay() sends once more by itself after a lost connection. For runs that fail, use max_attempts=…, "
     "backoff=….",
     "serializer": "Arguments are JSON.",
     "compression": "Arguments are not compressed.",
-    "shadow": _SHOWN,
-    # RQ
-    "job_id": _IDS,
-    "depends_on": _THEN,
+    **dict.fromkeys(("shadow", "description"), _SHOWN),
     "failure_ttl": 'Use RTQ["DEAD_LETTER_DAYS"], which is for all jobs.',
     "on_success": "Use a receiver of the signal job_succeeded.",
     "on_failure": f"Use {_AFTER_FAILURE}.",
-    "description": _SHOWN,
-    "connection": _REDIS,
+    **dict.fromkeys(("connection", "broker"), _REDIS),
     "repeat": "Use @task(schedule=every(…)).",
-    # dramatiq
-    "broker": _REDIS,
 }
 _NO_SIGNATURES = "There are no signatures: pass the task and its arguments to where delay() is called."
 _CALL = "Call the task to run it here: {task}(…)."
@@ -108,37 +74,21 @@ _MANY = "Use delay_many([((7,), {{}}), …])."
 _HANDLE = "Use the handle that delay() returns, or JobHandle(job_id, queue_name)."
 #: Methods and attributes of tasks.
 _METHODS = {
-    # Celery
-    "s": _NO_SIGNATURES,
-    "si": _NO_SIGNATURES,
-    "signature": _NO_SIGNATURES,
-    "subtask": _NO_SIGNATURES,
-    "apply": _CALL,
-    "run": _CALL,
+    **dict.fromkeys(("s", "si", "signature", "subtask", "message", "message_with_options"), _NO_SIGNATURES),
+    **dict.fromkeys(("apply", "run", "call_local"), _CALL),
+    **dict.fromkeys(("chunks", "map", "starmap"), _MANY),
+    **dict.fromkeys(("AsyncResult", "is_revoked"), _HANDLE),
+    **dict.fromkeys(("send", "defer"), "Use delay()."),
+    **dict.fromkeys(("send_with_options", "configure"), "Use using(…).delay()."),
     "request": "Call current_job(): it has job_id, attempt, queue_name and more.",
     "retry": "Raise Retry(after=60) in the task.",
     "update_state": "Call report_progress(5, 10) in the task.",
     "max_retries": f"Its option is max_attempts. {_ALL_RUNS}",
     "default_retry_delay": "Its option is backoff.",
-    "chunks": _MANY,
-    "map": _MANY,
-    "starmap": _MANY,
-    "AsyncResult": _HANDLE,
-    # huey
-    "call_local": _CALL,
     "then": _THEN,
     "revoke": f"To cancel one job: {_HANDLE} To hold back all of them:  manage.py rtq_tasks pause",
-    "is_revoked": _HANDLE,
-    # dramatiq
-    "send": "Use delay().",
-    "send_with_options": "Use using(…).delay().",
-    "message": _NO_SIGNATURES,
-    "message_with_options": _NO_SIGNATURES,
     "fn": "Its function is `func`.",
     "actor_name": "Its name is `name`.",
-    # Procrastinate
-    "defer": "Use delay().",
-    "configure": "Use using(…).delay().",
 }
 _STATE = "Read `state`, such as JobState.SUCCEEDED. It is over when `state.is_final` is true."
 _WAIT = "Use get(timeout=…), which waits for the end and returns the result. In coroutines: await aget(timeout=…)."
