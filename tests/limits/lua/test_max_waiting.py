@@ -64,15 +64,6 @@ def test_one_job_is_sent_once_to_the_script_that_can_take_it(broker, rtq, round_
     assert [scripts_for_one() for _ in range(3)] == [[plain, many], [many], [plain, many]]
 
 
-def test_a_higher_limit_makes_room(broker, rtq):
-    rtq.queues[QUEUE].limit(max_waiting=0)
-    assert enqueue(broker, new_job()) == ["full queue 0 0"]
-    rtq.queues[QUEUE].limit(max_waiting=1)
-    assert enqueue(broker, new_job()) == ["ok"]
-    rtq.queues[QUEUE].limit(max_waiting="settings")
-    assert enqueue(broker, new_job()) == ["ok"]
-
-
 def test_all_or_none_has_to_fit_into_one_script(broker):
     with pytest.raises(ValueError, match="takes at most 500 jobs of such a task, not 501"):
         enqueue(broker, *(new_job() for _ in range(501)), all_or_none=True)

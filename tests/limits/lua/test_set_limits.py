@@ -101,12 +101,6 @@ def test_a_client_starts_no_more_than_its_rate_allows(broker, limits, rtq):
     assert 1700 < found.starts_in_seconds <= 1800
 
 
-@pytest.mark.parametrize("wrong", [-1, 1.5, "2", True])
-def test_a_limit_is_a_whole_number(wrong, rtq):
-    with pytest.raises(ValueError, match="max_running"):
-        rtq.queues[QUEUE].limit(max_running=wrong)
-
-
 @pytest.mark.parametrize(
     "options",
     [

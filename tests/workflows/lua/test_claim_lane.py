@@ -12,8 +12,6 @@ from tests.support.jobs import (
     names,
     queued_job,
     retrying_job,
-    settle,
-    suspect_job,
 )
 from tests.support.single_steps import promote
 from tests.support.snapshots import changes, snapshot
@@ -111,35 +109,6 @@ def test_a_job_of_another_task_ends_it(broker):
     assert names(claim_all(broker)) == ["other", "c"]
 
 
-def test_other_bands_and_clients_stay_as_they_are(broker):
-    index_jobs(broker, "ab")
-    index_jobs(broker, "c", priority=5)
-    index_jobs(broker, "y", client="y")
-    claim(broker, 2, worker=WORKER)
-
-    assert names_in(claim_more(broker)) == ["b"]
-    assert names(claim_all(broker)) == ["y"]
-
-
-def test_cancelled_jobs_are_skipped(broker, access):
-    jobs = index_jobs(broker, "abcde")
-    claim(broker, worker=WORKER)
-    for job in (jobs[1], jobs[3]):
-        access.cancel(job.id)
-
-    assert names_in(claim_more(broker)) == ["c"]
-    assert names_in(claim_more(broker)) == ["e"]
-
-
-def test_a_suspect_ends_it(broker):
-    suspect_job(broker, "a", client="x", body=BODY)
-    index_jobs(broker, "b")
-    broker.sign_on([QUEUE], WORKER)
-
-    assert names_in(claim_more(broker)) == []
-    assert names(claim_all(broker, 1)) == ["a", "b"]
-
-
 def test_it_tells_earlier_failures_and_notes_no_more_since_when_they_wait(redis, broker):
     first, second = (retrying_job(broker, name, client="x", body=BODY, wait_ms=0) for name in "ab")
     promote(broker, QUEUE)
@@ -150,15 +119,6 @@ def test_it_tells_earlier_failures_and_notes_no_more_since_when_they_wait(redis,
     assert (names(claimed.ids), claimed.counts) == (["b"], {0: (1, 0)})
     assert first.id != second.id
     assert "waiting_since" not in snapshot(redis)
-
-
-def test_many_jobs_keep_the_processing_list_small(redis, broker):
-    index_jobs(broker, [str(number) for number in range(120)])
-    claim(broker, worker=WORKER)
-
-    assert len(names_in(claim_more(broker))) == 100
-
-    assert len(broker.running(WORKER, [QUEUE])[QUEUE]) == 101
 
 
 # What stops it
@@ -186,17 +146,6 @@ def test_what_is_paused_gives_nothing(broker, rtq, limits, what):
         rtq.clients["x"].pause(QUEUE)
 
     assert names_in(claim_more(broker)) == []
-
-
-def test_max_running_counts_each_job(broker, rtq):
-    rtq.clients["x"].limit(QUEUE, max_running=3)
-    jobs = index_jobs(broker, "abcdef")
-    claim(broker, worker=WORKER)
-
-    assert names_in(claim_more(broker)) == ["b", "c"]
-    assert names_in(claim_more(broker)) == []
-    settle(broker, "ack", *jobs[:3])
-    assert names(claim(broker, 10)) == ["d", "e", "f"]
 
 
 def test_weights_count_each_job(broker, rtq):

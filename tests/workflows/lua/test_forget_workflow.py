@@ -157,15 +157,6 @@ def test_one_that_was_never_whole_is_forgotten_after_a_minute(redis, broker):
     assert workflow_store(broker).store(flow)[0] == "ok"
 
 
-def test_one_that_is_being_made_stays_for_a_while_after_its_last_part(redis, broker):
-    keys = broker.keys.of(QUEUE)
-    redis.hset(keys.workflow + FLOW.encode(), mapping={"state": "making", "token": "x"})
-    redis.zadd(keys.unstarted, {FLOW: 5})
-
-    assert workflow_store(broker).forget(FLOW, latest_ms=4) == "open"
-    assert workflow_store(broker).forget(FLOW, latest_ms=5) == "forgotten"
-
-
 def test_of_one_that_is_gone_no_list_knows(redis, broker):
     keys = broker.keys.of(QUEUE)
     redis.zadd(keys.workflows, {FLOW: 1, "c" * 12: 1})

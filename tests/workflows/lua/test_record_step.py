@@ -7,15 +7,10 @@ from tests.protocol.model.step_calls import DONE, holder
 from tests.support.jobs import (
     KEEP_MS,
     QUEUE,
-    WORKER,
-    claim,
     claimed_job,
-    let_fall_due,
-    let_lapse,
     queued_job,
     settle,
 )
-from tests.support.single_steps import promote
 from tests.support.snapshots import changes, snapshot
 
 STEPS = {"step charge": DONE}
@@ -55,17 +50,6 @@ def test_who_does_not_hold_the_job_writes_and_reads_nothing(redis, broker):
     }
 
 
-def test_a_worker_whose_lease_has_expired_writes_nothing(redis, broker):
-    job = claimed_job(broker, "a")
-    former = holder(broker, job)
-    let_lapse(broker, WORKER)
-    broker.reclaim(QUEUE)
-    assert claim(broker, worker="w2") == [job.id]
-
-    assert not step_store(broker).write(former, "step charge", DONE)
-    assert "step_jobs" not in snapshot(redis)
-
-
 @pytest.mark.parametrize("verb", ["ack", "expire", "finish_cancel"])
 def test_it_is_kept_as_long_as_the_outcome(redis, broker, verb):
     job = claimed_job(broker, "a")
@@ -75,20 +59,6 @@ def test_it_is_kept_as_long_as_the_outcome(redis, broker, verb):
 
     assert [name for name in snapshot(redis) if "step" in name] == [f"steps:{job.id}"]
     assert 0 < redis.pttl(broker.keys.of(QUEUE).steps + job.id.encode()) <= KEEP_MS
-
-
-@pytest.mark.parametrize("verb", ["retry", "release"])
-def test_it_stays_for_the_next_run(redis, broker, verb):
-    job = claimed_job(broker, "a")
-    step_store(broker).write(holder(broker, job), "step charge", DONE)
-
-    settle(broker, verb, job)
-    if verb == "retry":
-        let_fall_due(broker, job)
-        promote(broker, QUEUE)
-    assert claim(broker, worker=WORKER) == [job.id]
-
-    assert step_store(broker).read(holder(broker, job)).fields == {"step charge": DONE.encode()}
 
 
 def test_a_dead_letter_keeps_it_until_it_is_discarded(redis, broker, readers):

@@ -63,16 +63,6 @@ def test_events_of_two_names_may_have_the_same_token(redis, broker):
     assert claim(broker, worker=WORKER) == [job.id]
 
 
-def test_an_event_that_was_stored_by_a_torn_script_queues_it_when_it_is_sent_again(redis, broker):
-    job = waiting_job(broker)
-    entries = {"event 1 approved": "1 7", "last approved": 1, "token approved\nt1": 1, "sent": 1, "bytes": 3}
-    redis.hset(broker.keys.of(QUEUE).steps + job.id.encode(), mapping=entries)
-
-    assert send_event(broker, job) == "sent"
-
-    assert claim(broker, worker=WORKER) == [job.id]
-
-
 def test_a_job_that_does_not_wait_for_it_keeps_it(redis, broker):
     sleeps = waiting_job(broker, waits_for="1 0")
     queued = queued_job(broker, "b", due="+60000")
@@ -94,16 +84,6 @@ def test_a_job_that_waits_for_one_of_another_name_looks_again(redis, broker):
     after = snapshot(redis, times=False)
     assert "scheduled" not in after
     assert after["steps:a"] == KNOWN
-
-
-def test_the_second_one_is_for_the_second_wait(redis, broker):
-    job = waiting_job(broker)
-    send_event(broker, job)
-
-    assert send_event(broker, job, token="t2", value="8") == "sent"
-
-    fields = snapshot(redis, times=False)["steps:a"]
-    assert (fields["event 1 approved"], fields["event 2 approved"]) == (f"{MS} 7", f"{MS} 8")
 
 
 def test_it_is_late_when_the_wait_is_over(redis, broker):

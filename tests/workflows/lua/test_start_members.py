@@ -68,12 +68,6 @@ def test_others_that_are_to_start_stay_noted(redis, broker):
     assert snapshot(redis)["unstarted"].keys() == {FLOW}
 
 
-def test_delayed_ones_wait_for_their_time(redis, broker):
-    begun_flow(broker, {"size": 2, "due": "+60000"})
-
-    assert len(snapshot(redis)["scheduled"]) == 2
-
-
 def test_a_full_queue_takes_them(redis, broker):
     broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
 
@@ -124,18 +118,6 @@ def test_twice_is_once(redis, broker):
     before = snapshot(redis)
 
     workflow_store(broker).start([part("0:0")])
-
-    assert changes(before, snapshot(redis)) == {}
-
-
-def test_what_a_torn_log_has_enqueued_gets_the_same_ids(redis, broker):
-    _, _, parts = workflow_store(broker).store(new_flow({"size": 2}))
-    keys, calls = broker.keys.of(QUEUE), snapshot(redis)[f"waiting_members:{FLOW}"]["0:0"]
-    workflow_store(broker).start(parts)
-    before = snapshot(redis)
-    redis.hset(keys.waiting_members + FLOW.encode(), "0:0", calls)
-
-    workflow_store(broker).start(parts)
 
     assert changes(before, snapshot(redis)) == {}
 

@@ -31,23 +31,6 @@ def test_steps_without_others_before_them_are_to_be_enqueued(redis, broker):
     assert "workflow_keys" not in taken
 
 
-def test_it_is_not_there_before_its_last_part(redis, broker, monkeypatch):
-    monkeypatch.setattr(workflows, "MOST_BYTES", 1)
-    monkeypatch.setattr(workflows, "PARTS_IN_FLIGHT", 1)
-    states, execute = [], broker.redis.execute
-
-    def note_state(commands, **options):
-        replies = execute(commands, **options)
-        states.append(redis.hget(broker.keys.of(QUEUE).workflow + FLOW.encode(), "state"))
-        return replies
-
-    monkeypatch.setattr(broker.redis, "execute", note_state)
-
-    workflow_store(broker).store(new_flow({"size": 2}, {}, {}))
-
-    assert states == [b"making", b"making", b"running"]
-
-
 @pytest.mark.parametrize("before", [0, 8, 9, 10, 98, 99, 100])
 @pytest.mark.parametrize("empty", [1, 3])
 def test_members_belong_to_the_step_behind_empty_ones(redis, broker, before, empty):
@@ -66,13 +49,6 @@ def test_a_workflow_without_jobs_is_over_at_once(redis, broker):
 
     assert states_of(broker) == ["succeeded", "succeeded"]
     assert "unstarted" not in snapshot(redis)
-
-
-def test_a_step_for_the_first_death_does_not_start(redis, broker):
-    _, _, parts = workflow_store(broker).store(new_flow({}, {}, on_death=1))
-
-    assert parts == [part("0:0")]
-    assert snapshot(redis)[f"open_steps:{FLOW}"] == {"0"}
 
 
 def test_of_a_key_there_is_one_at_a_time(redis, broker):
@@ -190,17 +166,6 @@ def test_two_makers_of_a_key_begin_one_workflow(redis, broker, turns):
     assert snapshot(redis)["workflow_keys"] == {KEY: begun.pop()}
 
 
-def test_of_a_workflow_whose_maker_is_dead_nothing_keeps_another_away(redis, broker, monkeypatch):
-    monkeypatch.setattr(workflows, "MOST_BYTES", 1)
-    monkeypatch.setattr(workflows, "PARTS_IN_FLIGHT", 1)
-    packets(broker, "a" * 12)[0]()
-
-    answer, _, parts = workflow_store(broker).store(new_flow({}, {}, {}, key=KEY))
-
-    assert (answer, len(parts)) == ("ok", 3)
-    assert begun_of(redis, broker) == {FLOW}
-
-
 def test_a_workflow_of_many_fields_arrives_in_parts(redis, broker, monkeypatch):
     monkeypatch.setattr(workflows, "MOST_TEXTS", 4)
     sent, execute = [], broker.redis.execute
@@ -293,25 +258,3 @@ def test_cancelled_ids_do_not_count(redis, broker, access):
     assert workflow_store(broker).store(rooms((QUEUE, "x", 2)))[0] == "ok"
     with pytest.raises(QueueFull):
         workflow_store(broker).store(rooms((QUEUE, "x", 3), flow_id="c" * 12))
-
-
-def test_what_has_arrived_of_one_that_does_not_fit_goes(redis, broker, monkeypatch):
-    """There was room when the first part came."""
-    monkeypatch.setattr(workflows, "MOST_BYTES", 1)
-    monkeypatch.setattr(workflows, "PARTS_IN_FLIGHT", 1)
-    flow = replace(new_flow({}, {}, key="flow\nmay"), rooms=((QUEUE, "", 2),))
-    execute, before = broker.redis.execute, snapshot(redis)
-
-    def fill(commands, **options):
-        replies = execute(commands, **options)
-        if replies[0][0] == b"ok":
-            monkeypatch.setattr(broker.redis, "execute", execute)
-            broker.limits.change(QUEUE, {"run:queue": "max_waiting=1"})
-        return replies
-
-    monkeypatch.setattr(broker.redis, "execute", fill)
-
-    with pytest.raises(QueueFull):
-        workflow_store(broker).store(flow)
-
-    assert {"limits", "waiting_limits", "limit_sources"} >= changes(before, snapshot(redis)).keys()

@@ -12,10 +12,8 @@ from tests.support.jobs import (
     claimed_job,
     held_job,
     let_fall_due,
-    settle,
     unique_job,
 )
-from tests.support.server_clock import server_ms
 from tests.support.single_steps import promote
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
@@ -51,19 +49,6 @@ def test_the_next_run_is_the_same_attempt(redis, broker):
     again(broker, job)
 
     assert snapshot(redis, times=False)["running:w1"] == {"a": f"1 {MS}"}
-
-
-def test_stale_and_sent_twice_it_changes_nothing(redis, broker):
-    job = claimed_job(broker, "a")
-    before = snapshot(redis)
-    assert suspend(broker, job, worker="w2") == [job.id]
-    assert snapshot(redis) == before
-
-    suspend(broker, job)
-    before = snapshot(redis)
-
-    assert suspend(broker, job) == [job.id]
-    assert snapshot(redis) == before
 
 
 def test_a_job_that_is_missing_is_dropped(redis, broker):
@@ -150,18 +135,6 @@ def test_a_wait_that_was_left_early_has_not_timed_out(redis, broker):
     assert broker_fields(redis, broker, job) == {}
 
 
-def test_what_it_knows_is_read_at_once(redis, broker):
-    job = claimed_job(broker, "a")
-    suspend(broker, job, ms=0, waits_for="3 2 1 two words")
-    assert claim(broker, worker=WORKER) == [job.id]
-
-    known = step_store(broker).read(holder(broker, job))
-
-    assert (known.wait.sleeps, known.wait.reads, known.wait.event) == (3, 2, "1 two words")
-    assert known.wait.text == "3 2 1 two words"
-    assert known.wait.due_ms <= known.now_ms <= server_ms(redis)
-
-
 def test_a_unique_job_keeps_its_digest_for_longer(redis, broker):
     job = held_job(broker, "a")
 
@@ -213,16 +186,6 @@ def test_run_now_ends_the_wait(redis, broker, readers):
     known = step_store(broker).read(holder(broker, job))
     assert known.wait.due_ms <= known.now_ms
     assert send_event(broker, job) == "late"
-
-
-def test_a_retry_after_it_counts_as_ever(redis, broker):
-    job = claimed_job(broker, "a")
-    suspend(broker, job, ms=0, waits_for="1 0")
-    assert claim(broker, worker=WORKER) == [job.id]
-
-    settle(broker, "retry", job)
-
-    assert snapshot(redis)["failures"] == {job.id: "1"}
 
 
 @pytest.mark.parametrize(
