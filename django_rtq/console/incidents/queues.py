@@ -30,6 +30,7 @@ from django_rtq.console.reading.metrics.time_series import Series
 from django_rtq.console.reading.overview import Overview, QueueRow
 from django_rtq.console.reading.queues import quiet_queues, unserved
 from django_rtq.console.redaction import redacted
+from django_rtq.console.sanitize import clean_text
 from django_rtq.core.jobs.details import JobDetails
 
 MIN_RUNS = LEAST_IN_A_ROW  # of a task; with fewer a failure rate means little
@@ -501,6 +502,6 @@ def _error_of(job: JobDetails | None) -> tuple[str, str]:
     if job is None or not job.newest_error[0]:
         return "", ""
     error_class, message = redacted(job).newest_error
-    line = message.strip().partition("\n")[0][:MAX_MESSAGE].rstrip(" .")
+    line = clean_text(message.strip().partition("\n")[0].rstrip(" ."), MAX_MESSAGE)
     short = short_name(error_class)
     return error_class, f"{short}: {line}" if line else short

@@ -236,6 +236,14 @@ def test_dead_letters_that_grew_in_the_last_hour_are_told_with_the_newest_error(
     assert found.actions == (Action.SHOW_DEAD, Action.REQUEUE)
 
 
+def test_a_long_error_shows_that_it_was_cut():
+    letter = failed(CHARGE, "shop.errors.OutOfOrder", "no stock " * 20)
+
+    (found,) = incidents(row(dead=1, dead_letter=letter, counts={"dead": minutes(1)}))
+
+    assert found.text.endswith("no stock no stoc….")
+
+
 def test_dead_letters_that_do_not_grow_and_requeued_ones_are_none():
     assert kinds(row(dead=578), row("low", counts={"dead": minutes(9)})) == []
 
