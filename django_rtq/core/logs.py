@@ -5,7 +5,7 @@ Where log lines are written:
 1. What happens to a job is a signal, and its log line is here, of what people do in signals.py: wording and
    level. Errors are logged with the traceback; arguments are never logged, and secret arguments are replaced in error
    messages (see redaction.py).
-   `extra` says which jobs a line is about: see core/jobs/log_fields.py.
+   `extra` says which jobs a line is about: see core/jobs/job.py.
    Success is logged at DEBUG, where a person looks at INFO; else no receiver is connected, so it costs nothing.
 2. The life of a process (start, stop, fork, kill, lost connection) is logged in the module where it happens.
 """
@@ -23,8 +23,7 @@ from typing import Any
 from django_rtq.core import signals
 from django_rtq.core.conf.config import is_debug
 from django_rtq.core.jobs.failure import format_error
-from django_rtq.core.jobs.job import Job
-from django_rtq.core.jobs.log_fields import about, about_jobs
+from django_rtq.core.jobs.job import Job, about, about_jobs
 from django_rtq.core.signals import first_ids
 from django_rtq.exceptions import TaskNotFound
 

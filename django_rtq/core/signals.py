@@ -12,7 +12,7 @@ from typing import Any
 
 from django.dispatch import Signal
 
-from django_rtq.core.jobs.log_fields import about, about_jobs
+from django_rtq.core.jobs.job import about, about_jobs
 
 logger = logging.getLogger("django_rtq")
 

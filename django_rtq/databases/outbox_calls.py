@@ -9,7 +9,7 @@ from typing import Any
 
 from django_rtq.core.broker.messages import EnqueueCall, is_refusal
 from django_rtq.core.broker.task_backends import place_of, place_of_job, shard_of
-from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.transactions import Answers, Outbox, away, has_transaction, outbox_database, refusal
 from django_rtq.databases.outbox import delete_or_log, outbox_lag, store
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable

@@ -20,8 +20,7 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import EnqueueCall, queue_full
 from django_rtq.core.broker.task_backends import place_of
 from django_rtq.core.extension import required
-from django_rtq.core.jobs.job import made_ms
-from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.jobs.job import about_jobs, made_ms
 from django_rtq.core.threads import Loop
 from django_rtq.databases.clocks import database_now
 from django_rtq.databases.known_jobs import known_jobs

@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from django_rtq.core.jobs.context import about_current_job
-from django_rtq.core.jobs.log_fields import FIELDS
+from django_rtq.core.jobs.job import LOG_FIELDS
 
 
 class JobLogFilter(logging.Filter):
@@ -26,7 +26,7 @@ class JobLogFilter(logging.Filter):
         """Accepts all records."""
         fields = vars(record)
         current = {} if _names_a_job(fields) else about_current_job()
-        for name in FIELDS:
+        for name in LOG_FIELDS:
             fields.setdefault(name, current.get(name, self._default))
         return True
 

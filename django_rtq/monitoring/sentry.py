@@ -31,8 +31,7 @@ from sentry_sdk.utils import event_from_exception
 from django_rtq.core import signals
 from django_rtq.core.conf.config import add_middleware
 from django_rtq.core.handle import JobHandle
-from django_rtq.core.jobs.job import Job
-from django_rtq.core.jobs.log_fields import about
+from django_rtq.core.jobs.job import Job, about
 from django_rtq.core.logs import OncePerTask, is_unknown_task
 from django_rtq.exceptions import BatchFailed, ConfigurationError, JobCancelled, JobSuspended, Retry
 from django_rtq.monitoring.span_middleware import SpanMiddleware

@@ -10,8 +10,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import alias_of
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs import serializer
-from django_rtq.core.jobs.job import is_member
-from django_rtq.core.jobs.log_fields import about
+from django_rtq.core.jobs.job import about, is_member
 from django_rtq.core.worker.process.run import Run
 from django_rtq.exceptions import BrokerError, InvalidStep, InvalidWorkflow, JobSuspended, PayloadTooLarge
 from django_rtq.workflows import step_store

@@ -219,7 +219,7 @@ def current_job() -> JobContext | None:
 
 
 def about_current_job() -> dict[str, Any]:
-    """The fields of log_fields.py of the job that runs in this thread or coroutine; empty outside a job."""
+    """The LOG_FIELDS of the job that runs in this thread or coroutine; empty outside a job."""
     job = current_job()
     if job is None:
         return {}

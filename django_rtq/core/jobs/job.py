@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from enum import Enum
@@ -69,6 +70,20 @@ class Job:
     expires_ms: int = 0  # must not start later; 0: never expires
     headers: dict[str, Any] = field(default_factory=dict)  # of using() and middleware
     options: dict[str, Any] = field(default_factory=dict)  # options of the task that using() changed for this call
+
+
+LOG_FIELDS = ("job_id", "task", "queue", "client", "attempt")  # attributes of log records
+
+
+def about(job: Job) -> dict[str, Any]:
+    """The `extra` of a log line about one job."""
+    return {"job_id": job.id, "task": job.task, "queue": job.queue, "client": job.client, "attempt": job.attempt}
+
+
+def about_jobs(job_ids: Sequence[str], **known: str) -> dict[str, Any]:
+    """That of several jobs: `job_ids`, and `job_id` if it is one. `known` holds for all of them."""
+    one = {"job_id": job_ids[0]} if len(job_ids) == 1 else {}
+    return {"job_ids": list(job_ids), **one, **known}
 
 
 def write_body(task: str, arguments: str, options: str = "") -> str:

@@ -21,7 +21,7 @@ from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.broker.worker_messages import CancelRequest
-from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.threads import Loop
 from django_rtq.core.worker.options import WorkerOptions
 from django_rtq.core.worker.supervisor.heartbeat import LiveProcesses

@@ -19,7 +19,7 @@ from functools import partial
 from django_rtq.core import signals
 from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import Loop, log_trouble
 from django_rtq.core.worker.crashing_clients import ClientOfQueue

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.failure import Failure
-from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.jobs.outcome import is_result_lost
 from django_rtq.core.worker.outcome import ACKED, BURIED, COUNTED_AS, RETRIED
 from django_rtq.core.worker.run_metrics import RunMetrics

@@ -29,7 +29,7 @@ from django_rtq.core import logs
 from django_rtq.core.broker.control import WorkerCommand
 from django_rtq.core.broker.task_backends import shard_of
 from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.threads import Loop, pause_loops, stop_all
 from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_OK, WorkerOptions
 from django_rtq.core.worker.shared_memory import Revoked

@@ -21,7 +21,7 @@ from functools import partial
 from django_rtq.core import signals
 from django_rtq.core.broker.settlement import released
 from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.threads import Loop
 from django_rtq.core.worker.shared_memory import Revoked, SharedState
 from django_rtq.core.worker.supervisor.finished_jobs import settle_finished

@@ -23,8 +23,7 @@ from django_rtq.core import signals
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run, running
-from django_rtq.core.jobs.job import Job
-from django_rtq.core.jobs.log_fields import about
+from django_rtq.core.jobs.job import Job, about
 from django_rtq.core.jobs.outcome import write_succeeded
 from django_rtq.core.worker.outcome import (
     Acked,

@@ -18,7 +18,7 @@ from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 
 from django_rtq.core.conf.config import Config
 from django_rtq.core.extension import required
-from django_rtq.core.jobs.log_fields import about_jobs
+from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay
 from django_rtq.core.worker.options import EXIT_FAILED, EXIT_OUT_OF_MEMORY
