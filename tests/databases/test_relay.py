@@ -13,7 +13,7 @@ from django_rtq import signals, task
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.worker_broker import for_workers
-from django_rtq.core.worker.supervisor.scheduler_loops import scheduler_loops
+from django_rtq.core.scheduler.scheduler import scheduler_loops
 from django_rtq.databases import relay as relay_module
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.databases.relay import INTERVAL_SECONDS, OutboxRelay, relay

@@ -8,7 +8,7 @@ from django_rtq.core.worker.outcome import Acked
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.shared_memory import SharedState
-from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
+from django_rtq.core.worker.supervisor.crash_recovery import settle_finished
 from django_rtq.workflows import workflow_store
 from tests.core.worker.supervisor import test_finished_jobs
 from tests.core.worker.supervisor.test_finished_jobs import BODY, DONE, tell

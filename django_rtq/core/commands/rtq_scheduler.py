@@ -19,10 +19,10 @@ from django_rtq.core.commands.worker_setup import (
     start_apps,
     warn_about_unknown_queues,
 )
+from django_rtq.core.scheduler.scheduler import scheduler_loops
 from django_rtq.core.threads import Loop, stop_all
+from django_rtq.core.worker.os_signals import stop_signals
 from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
-from django_rtq.core.worker.supervisor.scheduler_loops import scheduler_loops
-from django_rtq.core.worker.supervisor.wakeup import stop_signals
 
 logger = logging.getLogger("django_rtq")
 

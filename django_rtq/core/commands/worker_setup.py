@@ -25,7 +25,7 @@ from django_rtq.core.extension import parts
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.core.validation import did_you_mean
 from django_rtq.core.worker.options import WorkerOptions
-from django_rtq.core.worker.supervisor.wakeup import stop_signals
+from django_rtq.core.worker.os_signals import stop_signals
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
 
 logger = logging.getLogger("django_rtq")

@@ -11,10 +11,12 @@ from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
+from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.extension import parts
 from django_rtq.core.scheduler.registry import ScheduledTask, ScheduleSet, load_schedules, schedules_in
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import Loop
+from django_rtq.core.transactions import outbox_database
 from django_rtq.exceptions import BrokerError
 
 MAX_SECONDS = 60.0  # between two reads of the server's time, as its clock may be set forward
@@ -212,3 +214,13 @@ class Scheduler(Loop):
 
     def close(self) -> None:
         self._reader.close()
+
+
+def scheduler_loops(broker: WorkerBroker, queues: Sequence[str]) -> list[Loop]:
+    """The scheduler; the relay if there is an outbox; the watcher of incidents if a receiver is connected."""
+    loops: list[Loop] = [Scheduler(broker, queues)]
+    if alias := outbox_database():
+        loops += [relay(broker, alias) for relay in parts("relay")]
+    if signals.incident_opened.receivers or signals.incident_closed.receivers:
+        loops += [watcher(broker) for watcher in parts("incident_watcher")]
+    return loops

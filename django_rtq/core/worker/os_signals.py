@@ -1,4 +1,4 @@
-"""The signal handlers of a worker process. They are restored after a job, and forks of a job do not inherit them."""
+"""The signals that stop a worker, and the handlers of its processes: restored after a job, and not inherited by forks."""
 
 from __future__ import annotations
 
@@ -37,6 +37,14 @@ class SignalHandlers:
         for signum, handler in self._handlers:
             if getsignal(signum) is not handler:
                 signal.signal(signum, handler)
+
+
+def stop_signals() -> list[signal.Signals]:
+    """The signals that stop a worker or a scheduler."""
+    stop = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # sent when the terminal closes; nohup ignores it
+        stop.append(signal.SIGHUP)
+    return stop
 
 
 def ignore_signal(signum: int, frame: object) -> None:

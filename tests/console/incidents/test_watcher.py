@@ -7,8 +7,8 @@ from django_rtq import signals
 from django_rtq.console.incidents import Incident, Seen, Severity, find_incidents
 from django_rtq.console.incidents.watcher import INTERVAL_SECONDS, JITTER_SECONDS, IncidentWatcher
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.scheduler.scheduler import scheduler_loops
 from django_rtq.core.worker.options import WorkerOptions
-from django_rtq.core.worker.supervisor.scheduler_loops import scheduler_loops
 from django_rtq.core.worker.supervisor.supervisor import Supervisor
 from tests.console.incidents.overviews import failed, minutes, overview, row, running, worker
 from tests.support.jobs import QUEUE

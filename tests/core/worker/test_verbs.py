@@ -28,7 +28,7 @@ from django_rtq.core.worker.outcome import (
 from django_rtq.core.worker.process.outcome_recorder import OutcomeRecorder, send_outcome
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.run_metrics import RunMetrics
-from django_rtq.core.worker.supervisor.finished_jobs import _report_of
+from django_rtq.core.worker.supervisor.crash_recovery import report_of
 from tests.core.worker.claimed_runs import BODY, DONE
 from tests.core.worker.shared_states import ID, running
 from tests.support.jobs import QUEUE, WORKER
@@ -81,7 +81,7 @@ def test_each_outcome_is_told_redis_the_supervisor_and_receivers(broker, verb, o
     sent = []
     with receiving(lambda signal, **_: sent.append(signal), *SIGNALS):
         send_outcome(Run, run, outcome)
-    of_lost_text = _report_of(finished._replace(text=b""), WORKER)
+    of_lost_text = report_of(finished._replace(text=b""), WORKER)
 
     assert (len(settlement.ack), settlement.job_ids()) == (3 if verb == "ack" else 0, {ID})
     assert [report.verb for report in settlement.reports] == ([] if verb == "ack" else [verb])

@@ -19,14 +19,24 @@ from functools import partial
 from django_rtq.core import signals
 from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.broker.worker_broker import WorkerBroker
+from django_rtq.core.jobs.failure import Failure
 from django_rtq.core.jobs.job import about_jobs
+from django_rtq.core.jobs.outcome import is_result_lost
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import Loop, log_trouble
 from django_rtq.core.worker.crashing_clients import ClientOfQueue
-from django_rtq.core.worker.outcome import BURIED, COUNTED_AS, RETRIED, Retried, decide, failure_line, send_failed
+from django_rtq.core.worker.outcome import (
+    ACKED,
+    BURIED,
+    COUNTED_AS,
+    RETRIED,
+    Retried,
+    decide,
+    failure_line,
+    send_failed,
+)
 from django_rtq.core.worker.run_metrics import RunMetrics, make_metrics
 from django_rtq.core.worker.shared_memory import Finished, SharedState
-from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 
 logger = logging.getLogger("django_rtq")
@@ -194,3 +204,53 @@ class CrashRecovery(Loop):
         settlement = Settlement(reports=[report], metrics=counts.calls(job.queue))
         if not self._broker.settle(worker, job.queue, settlement):
             send_later.append(partial(send_failed, CrashRecovery, job, job.id, outcome))
+
+
+def settle_finished(
+    broker: WorkerBroker,
+    queues: Sequence[str],
+    worker: str,
+    finished: Sequence[Finished],
+    *,
+    counts: RunMetrics | None = None,
+) -> None:
+    """Settle jobs that a dead or blocked process has finished, as far as Redis does not have their outcomes: they must
+    not run again (G2). Raises BrokerError. May be repeated.
+
+    Their signals were sent by the process. `counts`: what a dead process had counted, without these jobs. They
+    are added, and what was sent is removed. A process that lives counts them itself.
+    """
+    if not finished:
+        return
+    for queue, attempts in broker.attempts(worker, queues).items():
+        # A job whose retry was reported may run again in the same worker: then its attempt is another one.
+        unreported = [job for job in finished if job.job_id in attempts and job.attempt in (0, attempts[job.job_id])]
+        if not unreported:
+            continue
+        settlement = Settlement()
+        for job in unreported:
+            settlement.add(report_of(job, worker))
+        if counts is not None:
+            heads = broker.heads(queue, [job.job_id for job in unreported])
+            for job, (_, task) in zip(unreported, heads, strict=True):
+                if task and job.verb in COUNTED_AS:
+                    counts.add(queue, task, *COUNTED_AS[job.verb])
+            settlement.metrics = counts.calls(queue)
+            counts.forget(queue)
+        broker.settle(worker, queue, settlement)
+        logger.info("settled finished jobs of worker %s: %d", worker, len(unreported))
+        for job in unreported:
+            if job.verb == ACKED and is_result_lost(job.text):
+                job_id = job.job_id.decode(errors="replace")
+                extra = about_jobs([job_id], queue=queue)
+                logger.warning("job %s succeeded, but its result is lost", job_id, extra=extra)
+
+
+def report_of(job: Finished, worker: str) -> Report:
+    """What Redis is told of a job that a process has finished: of a failure that was too long to keep, without it."""
+    text = job.text
+    if not text and job.verb in (RETRIED, BURIED):
+        lost = "The error is lost: its text was too long to keep, and the process was killed before it reached Redis."
+        failure = Failure(at=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker, error=lost)
+        text = failure.line().encode()
+    return Report(job.verb, job.job_id, job.ms, text, int(job.is_counted))

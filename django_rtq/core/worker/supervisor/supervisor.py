@@ -18,11 +18,13 @@ from __future__ import annotations
 import logging
 import math
 import os
+import select
 import signal
+import socket
 import sys
 import time
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from django_rtq.core import logs
@@ -30,16 +32,16 @@ from django_rtq.core.broker.control import WorkerCommand
 from django_rtq.core.broker.task_backends import shard_of
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.job import about_jobs
+from django_rtq.core.scheduler.scheduler import scheduler_loops
 from django_rtq.core.threads import Loop, pause_loops, stop_all
 from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_OK, WorkerOptions
+from django_rtq.core.worker.os_signals import stop_signals
 from django_rtq.core.worker.shared_memory import Revoked
 from django_rtq.core.worker.supervisor.control import ControlListener
 from django_rtq.core.worker.supervisor.crash_recovery import STOP_REPLY_TIMEOUT_SECONDS, CrashRecovery
 from django_rtq.core.worker.supervisor.fork_schedule import Crash, ForkSchedule
 from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.core.worker.supervisor.process_pool import ChildProcess, ProcessPool
-from django_rtq.core.worker.supervisor.scheduler_loops import scheduler_loops
-from django_rtq.core.worker.supervisor.wakeup import Wakeup
 from django_rtq.core.worker.supervisor.watchdog import Watchdog
 
 TOUCH_SECONDS = 2.0  # between two touches of the health file
@@ -49,6 +51,46 @@ CHECK_SECONDS = 0.5  # between two checks of time limits
 DOZE_SECONDS = 15.0  # the same at most while no job runs: a process that claims jobs wakes the main thread
 FORK_CHECK_SECONDS = 0.05  # the same, while a fork is due
 PAUSE_SECONDS = 0.1  # how long one try to fork waits for the loops to pause; it blocks the main thread
+
+
+class Wakeup:
+    """The sleep of the main thread, ended by signals, exits of processes and other threads. Collects stop signals."""
+
+    def __init__(self) -> None:
+        self.signals: list[int] = []  # stop signals, in the order of their arrival
+        self._reader, self._writer = socket.socketpair()
+
+    def install_handlers(self) -> ExitStack:
+        """Install the signal handlers until the stack is closed."""
+        stack = ExitStack()
+        for end in (self._reader, self._writer):
+            end.setblocking(False)
+            stack.callback(end.close)
+        before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        stack.callback(signal.set_wakeup_fd, before)
+
+        handlers: dict[int, Callable[[int, object], None]] = {signum: self._on_signal for signum in stop_signals()}
+        handlers[signal.SIGCHLD] = lambda signum, frame: None
+        for signum, handler in handlers.items():
+            stack.callback(signal.signal, signum, signal.signal(signum, handler))
+        return stack
+
+    def wake(self) -> None:
+        """End a sleep. Any thread."""
+        with suppress(OSError):  # the buffer is full, so it wakes anyway; or it is closed
+            self._writer.send(b"\0")
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep for so long, or until a signal (SIGCHLD as well) or wake(). Returns whether it was woken."""
+        ready, _, _ = select.select([self._reader], [], [], seconds)
+        if ready:
+            with suppress(BlockingIOError):
+                while self._reader.recv(4096):
+                    pass
+        return bool(ready)
+
+    def _on_signal(self, signum: int, frame: object) -> None:
+        self.signals.append(signum)
 
 
 class HealthFile:

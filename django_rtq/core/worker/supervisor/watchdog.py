@@ -24,7 +24,7 @@ from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.threads import Loop
 from django_rtq.core.worker.shared_memory import Revoked, SharedState
-from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
+from django_rtq.core.worker.supervisor.crash_recovery import settle_finished
 from django_rtq.core.worker.supervisor.heartbeat import LiveProcesses
 
 logger = logging.getLogger("django_rtq")

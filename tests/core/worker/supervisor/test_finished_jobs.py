@@ -9,7 +9,7 @@ from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.run_metrics import make_metrics
 from django_rtq.core.worker.shared_memory import TEXTS, SharedState
-from django_rtq.core.worker.supervisor.finished_jobs import settle_finished
+from django_rtq.core.worker.supervisor.crash_recovery import settle_finished
 from tests.support.apps import needs
 from tests.support.jobs import QUEUE, let_fall_due, queued_job
 from tests.support.snapshots import place_of, places_of, snapshot
