@@ -17,9 +17,8 @@ from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run
 from django_rtq.core.worker.outcome import Outcome
 from django_rtq.core.worker.process.progress import ProgressWriter
 from django_rtq.core.worker.process.run import Run
-from django_rtq.core.worker.process.running.executor import Executor
+from django_rtq.core.worker.process.running.executor import Executor, Isolation
 from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
-from django_rtq.core.worker.process.running.isolation import Isolation
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.workflows.batches.call_runner import CallRunner
 

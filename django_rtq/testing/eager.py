@@ -19,8 +19,8 @@ from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.core.jobs.record import Header
 from django_rtq.core.validation import TEN_YEARS
 from django_rtq.core.worker.outcome import SUSPENDED, Outcome, Retried, Suspended, UnknownTask
-from django_rtq.core.worker.process.outcome_recorder import send_outcome
 from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.process.session import send_outcome
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.testing.caller_executor import CallerExecutor

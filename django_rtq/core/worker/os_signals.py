@@ -1,4 +1,4 @@
-"""The signals that stop a worker, and the handlers of its processes: restored after a job, and not inherited by forks."""
+"""The signals that stop a worker, and handlers for its processes: restored after a job, not inherited by forks."""
 
 from __future__ import annotations
 

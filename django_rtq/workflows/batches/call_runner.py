@@ -15,7 +15,7 @@ from django_rtq.core.jobs.context import Call
 from django_rtq.core.worker.outcome import Outcome, Retried
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running.batch import Batch
-from django_rtq.core.worker.process.running.executor import Executor
+from django_rtq.core.worker.process.running.executor import Executor, call_task
 from django_rtq.exceptions import BatchFailed, Bury
 
 
@@ -107,12 +107,12 @@ class CallRunner:
 
     def _call(self, first: Run, runs: Sequence[Run], calls: list[Call]) -> Any:
         """Call the function, within the shortest time limit of the jobs. One of many that is to stop stops no other."""
-        executor, middleware = self._executor, self._executor.middleware
-        if middleware is None:  # before the limit: it may take a lock
+        executor = self._executor
+        if (around := executor.wrapped(call_task)) is None:  # before the limit: it may take a lock
             call = partial(executor.isolation.call_with, first, first.task.body, calls)
         else:
             job = replace(first.job_for_middleware(), args=[calls], kwargs={})
-            call = partial(executor.isolation.call_with, first, middleware.call, job)
+            call = partial(executor.isolation.call_with, first, around, job)
         limits = [limit for run in runs if (limit := run.time_limit(executor.config)) is not None]
         shortest = min(limits, default=None)
         if shortest is not None:

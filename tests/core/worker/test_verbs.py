@@ -25,9 +25,8 @@ from django_rtq.core.worker.outcome import (
     Suspended,
     UnknownTask,
 )
-from django_rtq.core.worker.process.outcome_recorder import OutcomeRecorder, send_outcome
 from django_rtq.core.worker.process.run import Run
-from django_rtq.core.worker.run_metrics import RunMetrics
+from django_rtq.core.worker.process.session import WorkerSession, send_outcome
 from django_rtq.core.worker.supervisor.crash_recovery import report_of
 from tests.core.worker.claimed_runs import BODY, DONE
 from tests.core.worker.shared_states import ID, running
@@ -70,7 +69,7 @@ def recorded(broker, outcome, room=None):
     run = Run(QUEUE, ID, write_record(0, 1, 0, "", BODY).encode(), worker=WORKER, now_ms=0)
     run.open()
     run.entry, settlement = entry, Settlement()
-    OutcomeRecorder(broker.config, shared, RunMetrics()).record(settlement, run, outcome)
+    WorkerSession(broker, shared, [QUEUE], base_name=WORKER)._record(settlement, run, outcome)
     (finished,) = shared.finished()
     return run, settlement, finished
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 from weakref import WeakSet
 
@@ -18,18 +19,35 @@ from django_rtq.core.broker.settlement import Report, Settlement, released
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.broker.worker_info import WorkerInfo
 from django_rtq.core.broker.worker_messages import ClaimResult
+from django_rtq.core.jobs.failure import read_failures, shorten_failure
+from django_rtq.core.jobs.outcome import drop_result, write_cancelled, write_expired
 from django_rtq.core.threads import Loop, ReconnectDelay
 from django_rtq.core.worker.options import EXIT_FORKED
-from django_rtq.core.worker.outcome import Acked, Buried, Outcome, Retried, UnknownTask
-from django_rtq.core.worker.process.outcome_recorder import (
-    OutcomeRecorder,
-    decide_unknown_task,
-    send_outcome,
+from django_rtq.core.worker.outcome import (
+    ACKED,
+    BURIED,
+    CANCELLED,
+    COUNTED_AS,
+    EXPIRED,
+    RETRIED,
+    SUSPENDED,
+    Acked,
+    Buried,
+    Cancelled,
+    Expired,
+    Outcome,
+    Retried,
+    Suspended,
+    UnknownTask,
+    decide_unknown,
+    failure_line,
+    send_failed,
+    unknown_since,
 )
 from django_rtq.core.worker.process.progress import ProgressReports
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.run_metrics import make_metrics
-from django_rtq.core.worker.shared_memory import MAX_ID_BYTES, MAX_NAME_BYTES, Revoked, SharedState
+from django_rtq.core.worker.shared_memory import MAX_ID_BYTES, MAX_NAME_BYTES, TOMBSTONE_MS, Revoked, SharedState
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, TimeLimitExceeded
 
 CHECK_AGAIN_SECONDS = 5.0
@@ -129,6 +147,7 @@ class WorkerSession:
         info: Callable[[], WorkerInfo] = dict,
     ) -> None:
         self._broker = broker
+        self._config = broker.config
         self._shared = shared
         self._queues = list(queues)
         self._base_name = base_name
@@ -139,7 +158,6 @@ class WorkerSession:
         self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, without an outcome
         self._metrics = make_metrics()
         self._has_counts = False  # something was counted until the last round trip, and not sent
-        self._record = OutcomeRecorder(broker.config, shared, self._metrics).record
         self.logs: JobLogs | None = None  # what jobs log, if it is kept
         self._timed: set[str] = set()  # queues in which clients take turns by time
         self._perhaps_settled: set[str] = set()  # ids that were sent without a reply: they may be stale for that reason
@@ -197,7 +215,7 @@ class WorkerSession:
             signals.job_stale.send_robust(WorkerSession, job_ids=[run.id], worker=run.worker)
             return
         if isinstance(outcome, UnknownTask):
-            outcome = decide_unknown_task(self._broker, run, outcome)
+            outcome = self._decide_unknown_task(run, outcome)
         with self._lock:
             self._held.pop(run.job_id, None)
             settlement = self._settlements.get(run.queue)
@@ -208,12 +226,75 @@ class WorkerSession:
                 self.logs.end(run, outcome)
             if run.queue in self._timed:
                 settlement.add_time(run.job_id, run.seconds)
-        if type(outcome) is not Acked or signals.job_succeeded.receivers:  # has_receivers(), inlined
+        if type(outcome) is not Acked or signals.job_succeeded.receivers:
             variables = contextvars.copy_context() if run.variables is None else run.variables
             variables.run(send_outcome, WorkerSession, run, outcome)
             if isinstance(outcome, Retried | Buried) and isinstance(outcome.error, TimeLimitExceeded):
                 with self._lock:
                     self._shared.note_timeout((run.queue, run.client.decode()))
+
+    def _decide_unknown_task(self, run: Run, outcome: UnknownTask) -> Retried | Buried:
+        """Tell Redis that this worker does not know the task, ask since when the job has met such workers, and decide.
+
+        That is rare, so it is not part of a claim. If the job was requeued since then, the time starts again.
+        """
+        try:
+            failures = self._broker.note_unknown_task(run.queue, run.job_id, run.task_name, run.worker)
+            since_ms = unknown_since(read_failures(failures))
+        except BrokerError:
+            since_ms = None
+        waited_ms = 0 if since_ms is None else run.now_ms - max(since_ms, run.ready_ms)
+        longest_seconds = self._config.unknown_task_timeout
+        return decide_unknown(outcome.error, waited_seconds=waited_ms / 1000, longest_seconds=longest_seconds)
+
+    def _record(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
+        """Add an outcome to a settlement of the queue of the run; tell supervisor and metrics. Needs the lock."""
+        if type(outcome) is not Acked:
+            report = self._report(run, outcome)
+            settlement.add(report)
+            self._finish(run, report)
+            if counted := COUNTED_AS.get(report.verb):
+                self._metrics.add_failed(run, *counted)
+            return
+        text = outcome.result.encode()
+        keep_ms = int(run.result_ttl(self._config) * 1000) if text else TOMBSTONE_MS
+        has_grown = run.part is not None and run.part.has_grown
+        if has_grown:  # it has added steps to its workflow: Redis takes it only with them. See finish_members.lua
+            keep_ms = -1 - keep_ms
+        settlement.add_ack(run.job_id, keep_ms, text)
+        if not text and not has_grown:
+            self._shared.finish_without_result(run.entry)
+        elif not self._shared.finish(run.entry, ACKED, keep_ms, text):
+            # Its result does not fit. Another job that takes it could never run without, nor may the steps get lost.
+            if has_grown or (run.keeps_result and not run.may_run_once):
+                self._shared.finish_without_result(run.entry, runs_again=True)
+            else:
+                self._finish(run, Report(ACKED, run.job_id, keep_ms, drop_result(text)))
+        self._metrics.add_done(run, run.wait_ms)
+
+    def _report(self, run: Run, outcome: Outcome) -> Report:
+        if isinstance(outcome, Retried | Buried):
+            at_ms = run.now_ms + int(run.seconds * 1000)
+            line = failure_line(
+                outcome.error, at_ms=at_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds,
+                together=run.together_failed,
+            )  # fmt: skip
+            delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
+            verb = RETRIED if isinstance(outcome, Retried) else BURIED
+            return Report(verb, run.job_id, delay_ms, line.encode(), int(outcome.is_counted))
+        if isinstance(outcome, Suspended):
+            return Report(SUSPENDED, run.job_id, int(outcome.seconds * 1000), outcome.waits_for.encode())
+        if isinstance(outcome, Expired):
+            return Report(EXPIRED, run.job_id, TOMBSTONE_MS, write_expired(run.task_name).encode())
+        keep_ms = max(int(run.result_ttl(self._config) * 1000), TOMBSTONE_MS)
+        return Report(CANCELLED, run.job_id, keep_ms, write_cancelled(run.task_name, run.attempt).encode())
+
+    def _finish(self, run: Run, report: Report) -> None:
+        """Write the outcome to shared memory, shortened if need be: the supervisor reads it if we are killed."""
+        verb, _, ms, text, counted = report
+        finish = partial(self._shared.finish, run.entry, verb, ms, is_counted=bool(counted), attempt=run.attempt)
+        if not finish(text) and not (verb in (RETRIED, BURIED) and finish(shorten_failure(text))):
+            finish()
 
     def release(self, job_ids: Iterable[bytes]) -> None:
         """Give these jobs back without having run them. The attempt is not counted."""
@@ -374,7 +455,7 @@ class WorkerSession:
         jobs may belong to other workers now. It is in time shortly after it was asked for, and while the lease is valid
         that our supervisor has renewed since.
         """
-        now, lease_seconds = time.monotonic(), self._broker.config.lease_seconds
+        now, lease_seconds = time.monotonic(), self._config.lease_seconds
         if now - asked_at > lease_seconds / 2 and now - self._shared.renewed_at > lease_seconds * 2 / 3:
             self.mark_uncertain()
             raise BrokerUnavailable(
@@ -501,6 +582,24 @@ class WorkerSession:
             if settlement:
                 later = self._settlements.get(queue)
                 self._settlements[queue] = settlement.joined(later) if later else settlement
+
+
+def send_outcome(sender: type, run: Run, outcome: Outcome) -> None:
+    """Send the signal of an outcome."""
+    try:
+        job = run.job
+    except Exception:  # noqa: BLE001 - the record cannot be read, as the outcome says
+        job = None
+    if isinstance(outcome, Acked):
+        signals.job_succeeded.send_robust(sender, job=job, seconds=run.seconds, result=outcome.result)
+    elif isinstance(outcome, Retried | Buried):
+        send_failed(sender, job, run.id, outcome)
+    elif isinstance(outcome, Cancelled):
+        signals.job_cancelled.send_robust(sender, job_id=run.id, queue=run.queue)
+    elif isinstance(outcome, Suspended):
+        signals.job_suspended.send_robust(sender, job=run.job, job_id=run.id, seconds=outcome.seconds)
+    else:
+        signals.job_expired.send_robust(sender, job=job)
 
 
 def _note_copy() -> None:

@@ -10,17 +10,20 @@ The session sends the outcome to Redis together with the next claim, in one roun
 
 from __future__ import annotations
 
+import contextvars
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.db import connections, reset_queries
+from django.db.backends.signals import connection_created
 
 from django_rtq.core import signals
-from django_rtq.core.conf.config import Config
+from django_rtq.core.conf.config import Config, is_debug
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run, running
 from django_rtq.core.jobs.job import Job, about
@@ -40,7 +43,6 @@ from django_rtq.core.worker.outcome import (
 from django_rtq.core.worker.process.progress import ProgressWriter
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running.interrupts import CoroutineInterrupts
-from django_rtq.core.worker.process.running.isolation import Isolation
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import JobCancelled, JobSuspended, PayloadError, TaskNotFound
 
@@ -52,46 +54,87 @@ OUTAGE_SECONDS = 1.0  # before a job runs again that could not read what it need
 _NOTHING_KEPT = Acked("")
 
 
-class RunMiddleware:
-    """RTQ["MIDDLEWARE"] around the functions of tasks. Any thread may use it."""
+class _ThreadContext(threading.local):
+    """Per thread: the current run, and a context that has it."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._paths = paths
-        self._wrapped: dict[Callable[[Job], Any], Callable[[Job], Any]] = {}
-        self._lock = threading.Lock()
+    def __init__(self, context: contextvars.Context) -> None:
+        of_process, here = context.copy(), CurrentRun()
+        of_process.run(current_run.set, here)
+        self.both = here, of_process
 
-    @property
-    def call(self) -> Callable[[Job], Any]:
-        """Runs the job whose run is the current one: a function. Raises ConfigurationError.
 
-        Takes a lock, so no time limit may interrupt it.
+class Isolation:
+    """Runs the functions of jobs so that they do not affect later jobs. Any thread may use it.
+
+    Context variables (language, time zone and others): each function runs in a copy of the context in which this object
+    was created, and the signals of its run are sent in the same copy. Database connections: closed if they are unusable
+    or too old, as Django does around a request. Those of a coroutine are its own, and closed when it ends.
+    """
+
+    def __init__(self) -> None:
+        self._thread_context = _ThreadContext(contextvars.copy_context())
+        self._is_debug = is_debug()
+        self.uses_database = False  # a job has opened a connection
+        # clean_up() takes some microseconds even without connections, so it is skipped until one is opened.
+        connection_created.connect(self._note_connection, weak=False, dispatch_uid=f"rtq-isolation-{id(self)}")
+
+    def call(self, run: Run, *args: Any) -> Any:
+        """Call the function of a job in its own context, in which the job is the current one."""
+        variables = run.variables
+        if variables is None:  # prepare_context(), inlined: this runs for every job
+            here, context = self._thread_context.both
+            here.run = run
+            run.variables = variables = context.copy()
+        return variables.run(run.task.body, *args, **run.kwargs)
+
+    def call_with(self, run: Run, function: Callable[..., Any], *args: Any) -> Any:
+        """Call another function in the context of a run."""
+        variables = self.prepare_context(run) if run.variables is None else run.variables
+        return variables.run(function, *args)
+
+    def prepare_context(self, run: Run) -> contextvars.Context:
+        """Create the context of a run, in the thread that will call its function."""
+        here, context = self._thread_context.both
+        here.run = run
+        run.variables = context.copy()
+        return run.variables
+
+    def clean_up(self, *, is_thread_ending: bool = False) -> None:
+        """Close unusable and old connections, in the thread that used them; all of them if the thread ends. Like
+        close_old_connections(), but an error of close() is not a failure of the job.
         """
-        return self._wrap(_call_task)
+        if self.uses_database:
+            for connection in connections.all(initialized_only=True):
+                try:
+                    connection.close() if is_thread_ending else connection.close_if_unusable_or_obsolete()
+                    if connection.in_atomic_block:  # otherwise later jobs would write into it
+                        logger.error("a job left a transaction open on database %r: rolled back", connection.alias)
+                        connection.close()
+                        del connections[connection.alias]  # the wrapper still believes it is in a transaction
+                except Exception:  # whatever a driver raises
+                    logger.exception("cannot close a connection to database %r: dropped it", connection.alias)
+                    del connections[connection.alias]
+            if self._is_debug:
+                reset_queries()
 
-    @property
-    def acall(self) -> Callable[[Job], Any]:
-        """Runs the job whose run is the current one: a coroutine function. Raises ConfigurationError."""
-        return self._wrap(_acall_task)
+    def close(self) -> None:
+        """Disconnect from Django's signal."""
+        connection_created.disconnect(dispatch_uid=f"rtq-isolation-{id(self)}")
 
-    def _wrap(self, innermost: Callable[[Job], Any]) -> Callable[[Job], Any]:
-        """Calls the factories once."""
-        with self._lock:
-            if innermost not in self._wrapped:
-                from django_rtq.core.middleware import wrap
-
-                self._wrapped[innermost] = wrap(self._paths, "run", innermost)
-            return self._wrapped[innermost]
+    def _note_connection(self, **kwargs: Any) -> None:
+        self.uses_database = True
 
 
-def _call_task(job: Job) -> Any:
+def call_task(job: Job) -> Any:
     """Call the function of a task. Middleware may have changed the arguments."""
     run: Any = running()
     args = (run.context, *job.args) if run.task.takes_context else job.args
     return run.task.body(*args, **job.kwargs)
 
 
-async def _acall_task(job: Job) -> Any:
-    return await _call_task(job)
+async def acall_task(job: Job) -> Any:
+    """The same of a coroutine function."""
+    return await call_task(job)
 
 
 class Executor:
@@ -110,10 +153,25 @@ class Executor:
         self.isolation = isolation
         self.limit = limit
         self._progress = progress
-        self.middleware = RunMiddleware(config.middleware) if config.middleware else None
+        self._wrapped: dict[Callable[[Job], Any], Callable[[Job], Any]] = {}
+        self._lock = threading.Lock()
         # Results of so many characters are not too large, whatever they are made of.
         self._small_result = config.max_payload_bytes // 4
         self.coroutines = CoroutineInterrupts()
+
+    def wrapped(self, innermost: Callable[[Job], Any]) -> Callable[[Job], Any] | None:
+        """RTQ["MIDDLEWARE"] around call_task() or acall_task(), if there is some. Calls its factories once.
+
+        Takes a lock, so no time limit may interrupt it. Raises ConfigurationError.
+        """
+        if not self.config.middleware:
+            return None
+        with self._lock:
+            if innermost not in self._wrapped:
+                from django_rtq.core.middleware import wrap
+
+                self._wrapped[innermost] = wrap(self.config.middleware, "run", innermost)
+            return self._wrapped[innermost]
 
     def open(self, run: Run) -> Outcome | None:
         """Steps 1 and 2. Returns an outcome if the job cannot run, else None."""
@@ -144,7 +202,7 @@ class Executor:
         started = time.perf_counter()
         try:
             args = run.call_args() if run.takes_results or task.takes_context else run.args
-            around = self.middleware.call if self.middleware is not None else None  # before the limit: it takes a lock
+            around = self.wrapped(call_task) if self.config.middleware else None  # before the limit: it takes a lock
             if limit is not None:
                 self.set_kill_deadline(limit, run.entry)
             with self.limit(limit, run.job_id) as run.interruptible:
@@ -182,8 +240,8 @@ class Executor:
         started = time.perf_counter()
         try:
             args = await sync_to_async(run.call_args)() if run.takes_results else run.call_args()
-            around = self.middleware
-            called = around.acall(run.job_for_middleware()) if around else run.task.body(*args, **run.kwargs)
+            around = self.wrapped(acall_task)
+            called = around(run.job_for_middleware()) if around else run.task.body(*args, **run.kwargs)
             result = await self.coroutines.limited(called, limit, run.job_id)
             if run.part is not None and run.part.has_asked:
                 await sync_to_async(run.part.end)(run)

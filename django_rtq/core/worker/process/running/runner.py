@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 
+from django_rtq.core import signals
 from django_rtq.core.conf.config import Config
 from django_rtq.core.extension import required
 from django_rtq.core.jobs.job import about_jobs
@@ -23,14 +24,12 @@ from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay
 from django_rtq.core.worker.options import EXIT_FAILED, EXIT_OUT_OF_MEMORY
 from django_rtq.core.worker.os_signals import SignalHandlers
-from django_rtq.core.worker.outcome import Outcome
-from django_rtq.core.worker.process.outcome_recorder import has_receivers
+from django_rtq.core.worker.outcome import Acked, Outcome
 from django_rtq.core.worker.process.progress import ProgressWriter
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running.batch import Batch, BatchSize, BatchWatch
-from django_rtq.core.worker.process.running.executor import Executor
+from django_rtq.core.worker.process.running.executor import Executor, Isolation
 from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
-from django_rtq.core.worker.process.running.isolation import Isolation
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.shared_memory import Revoked, SharedState
 from django_rtq.exceptions import BrokerError
@@ -277,7 +276,8 @@ class Runner:
         own = ThreadSensitiveContext()
         SyncToAsync.thread_sensitive_context.set(own)  # without `async with`, which costs jobs that need no thread more
         outcome = await self._executor.execute_async(run)
-        if run.may_run_once or has_receivers(outcome):  # settling blocks, and receivers may use the ORM
+        # Settling blocks, and receivers may use the ORM. That of a success has some only if the project connects one.
+        if run.may_run_once or type(outcome) is not Acked or signals.job_succeeded.receivers:
             await sync_to_async(self._record)(run, outcome)
         else:
             self._record(run, outcome)

@@ -11,9 +11,8 @@ from django_rtq import signals
 from django_rtq.core.conf.config import Config
 from django_rtq.core.worker.outcome import Acked, Buried, Expired, Retried, UnknownTask
 from django_rtq.core.worker.process.run import Run
-from django_rtq.core.worker.process.running.executor import Executor
+from django_rtq.core.worker.process.running.executor import Executor, Isolation
 from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts
-from django_rtq.core.worker.process.running.isolation import Isolation
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
 from tests.app.tasks import RESULTS
