@@ -61,6 +61,10 @@ class ConsoleCommand(RTQCommand):
         self.silent.clear()
         return bool(told)
 
+    def none(self, text: str) -> str:
+        """This sentence, that there is nothing; while a shard is silent that holds for the others only."""
+        return "There is nothing in the other shards." if self.silent else text
+
     @property
     def rtq(self) -> Place:
         """The place that it is about."""
@@ -146,7 +150,7 @@ class SheetCommand(ActionCommand):
                 shown_columns = columns(sheet, shown, of_shards=of_shards, in_full=self.verbosity > 1)
                 self.stdout.write(self.table_text(shown_columns, shown))
             else:
-                self.stdout.write("There is nothing in the other shards." if self.silent else if_none)
+                self.stdout.write(self.none(if_none))
 
     def print_part(
         self,

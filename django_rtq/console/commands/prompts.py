@@ -62,11 +62,12 @@ def system_user() -> str:
 
 
 def known_queues(readers: Readers, names: Iterable[str]) -> list[str]:
-    """The names without duplicates. Raises CommandError for a queue neither declared nor used: it is likely a typo."""
+    """The names without duplicates. Raises CommandError for a queue neither declared nor used: it is likely a typo,
+    unless a shard is silent, which may have it."""
     wanted = list(dict.fromkeys(names))
     known = sorted({*declared_queues(readers.place), *readers.queues.names()}) if wanted else []
     for name in wanted:
-        if name not in known:
+        if name not in known and not readers.silent:
             others = f" Known are: {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}."
             hint = did_you_mean(name, known, otherwise=others if known else "", quoted=True)
             raise CommandError(f"No queue {one_line(repr(name), 100)} is declared, or has been used yet.{hint}")

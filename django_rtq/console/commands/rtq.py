@@ -254,7 +254,7 @@ class Command(ConsoleCommand):
             }
             return as_json(state)
         parts = [
-            self.table_text(QUEUE_COLUMNS, queues) if queues else NO_QUEUE,
+            self.table_text(QUEUE_COLUMNS, queues) if queues else self.none(NO_QUEUE),
             *self._worker_texts(workers),
             *([_outbox_text(lag)] if lag else []),
             *self._incident_texts(incidents, overview.now),
@@ -263,7 +263,7 @@ class Command(ConsoleCommand):
 
     def _worker_texts(self, workers: Sequence[WorkerDetails]) -> Iterator[str]:
         if not workers:
-            yield NO_WORKER
+            yield self.none(NO_WORKER)
             return
         of_shards = [SHARD_COLUMN] if workers[0].shard is not None else []
         yield self.table_text([*WORKER_COLUMNS, *of_shards], workers)

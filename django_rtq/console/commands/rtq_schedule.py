@@ -48,8 +48,10 @@ class Command(SheetCommand):
             rows = SCHEDULES.rows(self.readers, schedules)
         if rows or options["json"]:
             self.print_sheet(options, SCHEDULES, rows)
-        elif not self.silent:
-            self.stdout.write('There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.')
+        else:
+            self.stdout.write(
+                self.none('There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.')
+            )
             if problem := _problem_of_table():
                 self.stdout.write(self.style.WARNING(f"Those of the admin cannot be read: {problem}"))
 

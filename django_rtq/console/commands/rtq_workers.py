@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from django.core.management.base import CommandError
@@ -71,22 +70,20 @@ def _check_choice(options: Options) -> None:
 
 
 def _selected(readers: Readers, options: Options) -> list[WorkerDetails]:
-    """The workers that the options name. Raises CommandError."""
+    """The workers that the options name, or whose rtq_worker. Raises CommandError for a name without a match, unless a
+    shard is silent."""
     queues = options["queue"]
     workers = WORKERS.read(readers, None if queues is None else known_queues(readers, queues))
-    return _named(workers, options["names"]) if options["names"] else list(workers)
-
-
-def _named(workers: Iterable[WorkerDetails], names: Iterable[str]) -> list[WorkerDetails]:
-    """The workers whose name, or that of their rtq_worker, matches. Raises CommandError for a name without a match."""
+    if not options["names"]:
+        return list(workers)
     alive, selected = list(workers), set[str]()
-    for name in names:
+    for name in options["names"]:
         matching = {
             worker.name
             for worker in alive
             if fnmatchcase(worker.name, name) or fnmatchcase(worker.supervisor_name, name)
         }
-        if not matching:
+        if not matching and not readers.silent:
             hint = did_you_mean(
                 name, [worker.name for worker in alive], otherwise=" See rtq_workers list.", quoted=True
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
@@ -53,6 +53,7 @@ class Readers:
     """What reads the queues of a broker. Any thread may use it."""
 
     is_of_all_shards = False
+    silent: Mapping[int, object] = {}  # shards that have not answered: nobody knows what they have
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker

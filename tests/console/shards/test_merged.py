@@ -478,7 +478,8 @@ PAGES = [
         "schedule/",
     ),
     *("registeredtask/", f"registeredtask/{NOTE}/", "client/client/?client=acme"),
-    *("job/search/?q=x", "job/bulk/purge/?q=queue:default", "workflow/", "job/bulk/discard/?q=queue:default"),
+    *("job/search/?q=x", "job/search/?q=queue:rare", "queue/rare/", "workflow/"),
+    *("job/bulk/purge/?q=queue:default", "job/bulk/discard/?q=queue:default"),
 ]
 WITHOUT_JOBS = ("log/", "workflow/")
 
@@ -500,7 +501,7 @@ def test_no_page_fails_while_one_shard_hangs_and_one_is_dead(operator, admin_cli
             elif url not in WITHOUT_JOBS:
                 assert re.search(r"Shard 1 has not answered since \d.*: its jobs are missing here", text), url
                 assert re.search(r"Shard 2 has not answered since \d.*Redis cannot be reached", text, re.DOTALL), url
-                assert not re.search("Nothing is known|No match|No worker is running", text), url
+            assert not re.search("Nothing is known|No match|No worker (is running<|serves)|no queue of this", text), url
         answer = operator.post(f"{QUEUE}pause/", headers=IN_ALL, follow=True)
         assert "Shard 2 does not answer. What you asked for was not done there" in answer.content.decode()
         assert operator.get(QUEUE, {"shard": "1"}).status_code == 503
@@ -534,6 +535,15 @@ def test_the_first_shard_may_hang_as_well(operator, admin_client, three, places,
     finally:
         places[0].resume()
     wait_until_nobody_asks()
+
+
+def test_a_silent_shard_may_have_queues(operator, servers, clients):  # noqa: F811
+    with on_servers([servers[0].url, UNREACHABLE]):
+        text = operator.get(f"{RTQ}queue/").content.decode()
+        close_brokers()
+
+    assert "Not all shards have answered." in text
+    assert "No queue has been used" not in text
 
 
 def test_if_no_shard_answers_it_is_an_error(operator, places):  # noqa: F811

@@ -195,6 +195,13 @@ def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
         close_brokers()
 
 
+@pytest.mark.django_db
+def test_a_shard_that_is_away_may_have_what_the_others_do_not_have(half):
+    for arguments, number in ((["rtq"], 2), (["rtq_schedule", "list"], 1)):
+        text, _ = run_to_exit(*arguments)
+        assert text.count("There is nothing in the other shards") == number
+
+
 def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatch):
     job, away = enqueue(0), with_shard(new_job_id(), 1)
 
@@ -207,6 +214,9 @@ def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatc
         (["rtq_tasks", "list"], "tests.app.tasks.note"),
         (["rtq_jobs", "list", "--client", "x"], "There is nothing in the other shards"),
         (["rtq_workers", "list"], "There is nothing in the other shards"),
+        (["rtq_workers", "list", "w-1"], "There is nothing in the other shards"),
+        (["rtq_workers", "list", "--queue", "of-1"], "There is nothing in the other shards"),
+        (["rtq_jobs", "list", "--queue", "of-1"], "There is nothing in the other shards"),
     ):
         text, code = run_to_exit(*arguments)
         assert code == 1

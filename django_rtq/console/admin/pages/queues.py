@@ -77,7 +77,8 @@ class QueueAdmin(SheetAdmin):
             lags[number] = outbox_lag(place := shard_place(number))
             found[number] = find_incidents(seen_in(place, of_shard, lags[number]))
         health, lag = health_of_shards(answers, found, front, self.url), sum_of_lags(lags.values())
-        return self._render_overview(request, chosen, front, series, lag, health, counts=counts_of(front))
+        more = {"counts": counts_of(front), "unanswered": answers.silent}
+        return self._render_overview(request, chosen, front, series, lag, health, **more)
 
     def _render_overview(
         self,
@@ -145,7 +146,7 @@ class QueueAdmin(SheetAdmin):
             "charts": history_charts([queue_page.series], SPANS["1h"], deploy_events(queue_page.deploys)),
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
             "buttons": buttons(QUEUES, Queue(details), viewer),
-            **_state_of(details),
+            **_state_of(details, are_all=not place_of(request).readers.silent),
         }
         return self.render(request, "queue.html", context)
 
@@ -184,9 +185,10 @@ def _check_name(name: str) -> None:
         raise Http404
 
 
-def _state_of(details: QueueDetails) -> dict[str, Any]:
-    """The state of a queue and its warning, shown above its jobs."""
-    is_alone = details.contact_seconds is None or details.contact_seconds > get_config().lease_seconds
+def _state_of(details: QueueDetails, *, are_all: bool) -> dict[str, Any]:
+    """The state of a queue and its warning, shown above its jobs. `are_all`: no shard is silent."""
+    contact = details.contact_seconds
+    is_alone = are_all and (contact is None or contact > get_config().lease_seconds)
     warning = _("No worker serves this queue, so its jobs do not run. Start one:") if is_alone else ""
     waits = format_duration(details.oldest_seconds)
     oldest = _("oldest job waiting for %(duration)s") % {"duration": waits} if details.queued else ""
