@@ -23,7 +23,7 @@ from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import WAITING, Selection
 from django_rtq.console.reading.sweep import Count, Result, Sweep
 from django_rtq.console.redaction import is_unknown, redacted
-from django_rtq.core.broker.task_backends import place_of_job, shard_numbers
+from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
@@ -307,10 +307,9 @@ def act(place: Place, sweep: Sweep, *, seconds: float, limit: int) -> Acted:
 def _act_here(readers: Readers, sweep: Sweep, ends: float, limit: int) -> Acted:
     """In one shard, until that moment; one step at least."""
     if sweep.selection.ids and shard_numbers():
-        ids = [job_id for job_id in sweep.selection.ids if place_of_job("", job_id) == readers.place]
-        if not ids:
+        sweep = sweep.part_in(readers.place)
+        if not sweep.selection.ids:
             return Acted(Result())
-        sweep = replace(sweep, selection=replace(sweep.selection, ids=ids))
     left = max(0.0, ends - time.monotonic())
     result = readers.sweeps.run(sweep, seconds=left, limit=limit, shown=redacted)
     if sweep.selection.ids:

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -29,6 +30,7 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Argument, Command
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
+from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.exceptions import BrokerError
 from django_rtq.workflows import workflow_store
 
@@ -72,6 +74,11 @@ class Sweep:
     def of(self, *queues: str) -> Sweep:
         """The same in these queues."""
         return replace(self, selection=replace(self.selection, queues=queues))
+
+    def part_in(self, place: str) -> Sweep:
+        """With the jobs in this shard, if they are named by their ids."""
+        ids = [job_id for job_id in self.selection.ids if place_of_job("", job_id) == place]
+        return replace(self, selection=replace(self.selection, ids=ids))
 
     def how(self, state: str) -> How:
         """How it is done with jobs in this state."""
@@ -229,8 +236,8 @@ class Sweeper:
         sweep = replace(sweep, selection=replace(sweep.selection, until_ms=until_ms))
         places = [(queue, part) for queue in queues for part in _parts(sweep)]
         for number, (queue, part) in enumerate(places):
-            walk = self._walk_purge if part == "purge" else self._walk_lists
-            for result, is_over in walk(sweep, queue, part, limit, shown):
+            walk = self._walk_purge if part == "purge" else partial(self._walk_lists, part=part, shown=shown)
+            for result, is_over in walk(sweep, queue, limit=limit):
                 if is_over:
                     workflow_store(self._broker).sweep([queue])
                 left = dict.fromkeys(queue for queue, _ in places[number + is_over :])
@@ -267,7 +274,7 @@ class Sweeper:
 
     # -- inside: one part of a queue
 
-    def _walk_lists(self, sweep: Sweep, queue: str, part: str, limit: int, shown: Shown) -> Iterator[_Step]:
+    def _walk_lists(self, sweep: Sweep, queue: str, *, limit: int, part: str, shown: Shown) -> Iterator[_Step]:
         """Jobs of a list, or all that wait."""
         wanted, names = sweep.selection.filter, _lists_of([part])
         if part == "waiting" and wanted.client is not None:
@@ -281,7 +288,7 @@ class Sweeper:
             is_over = not place
             yield self._acted(verb, queue, ids, sweep.how(part)), is_over
 
-    def _walk_purge(self, sweep: Sweep, queue: str, _part: str, limit: int, _shown: Shown) -> Iterator[_Step]:
+    def _walk_purge(self, sweep: Sweep, queue: str, *, limit: int) -> Iterator[_Step]:
         purged = 1
         while purged:
             purged = self.purge_some(queue, sweep.selection.filter.client, limit)

@@ -369,16 +369,10 @@ class _Sweeper(_Merged, Sweeper):
     def steps(self, sweep: Sweep, **options: Any) -> Iterator[Result]:
         """Those of one shard after the other. Jobs that are named by their ids are in some only."""
         if not sweep.selection.ids:
-            return chain.from_iterable(
-                self._shards.in_each_shard(lambda readers: readers.sweeps.steps(sweep, **options))
-            )
-        by_place: dict[str, list[str]] = {}
-        for job_id in sweep.selection.ids:
-            by_place.setdefault(place_of_job("", job_id), []).append(job_id)
-        parts = ((place, replace(sweep.selection, ids=ids)) for place, ids in by_place.items())
-        return chain.from_iterable(
-            readers_of(place).sweeps.steps(replace(sweep, selection=part), **options) for place, part in parts
-        )
+            yield from chain(*self._shards.in_each_shard(lambda readers: readers.sweeps.steps(sweep, **options)))
+        for place in dict.fromkeys(place_of_job("", job_id) for job_id in sweep.selection.ids):
+            self._shards.ask(lambda readers, _: readers.queues.names(), [shard_of(place) or 0])  # or the error names it
+            yield from readers_of(place).sweeps.steps(sweep.part_in(place), **options)
 
 
 class _Tasks(_Merged, TaskReader):

@@ -202,6 +202,14 @@ def test_a_shard_that_is_away_may_have_what_the_others_do_not_have(half):
         assert text.count("There is nothing in the other shards") == number
 
 
+@pytest.mark.parametrize("action", ["cancel", "requeue", "run"])
+def test_the_shard_of_a_job_is_named_if_it_is_away(half, action):
+    here = enqueue(0)
+    with pytest.raises(CommandError, match=r"Shard 1 does not answer\. .*reached"):
+        run("rtq_jobs", action, here.id, with_shard(new_job_id(), 1))
+    assert (here.state == "cancelled") == (action == "cancel")
+
+
 def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatch):
     job, away = enqueue(0), with_shard(new_job_id(), 1)
 
