@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache
 from itertools import chain
@@ -73,11 +73,16 @@ def sum_of_counts(counts: Iterable[Mapping[T, int]]) -> dict[T, int]:
     return dict(sums)
 
 
+def united(mappings: Sequence[Mapping[T, Value]]) -> dict[T, Value]:
+    """Mappings as one. What several have is that of the first."""
+    return {key: value for each in reversed(mappings) for key, value in each.items()}
+
+
 SUM, ANY, ONE, JOINED = by(sum), by(any), by(merge), by(joined)
 MOST, LEAST, TOTAL, COUNTS = by(most), by(least), by(total), by(sum_of_counts)
 FIRST = by(lambda values: next(filter(None, values), values[0]))  # that is not empty
 EVERY = by(lambda lists: tuple(chain.from_iterable(lists)))
-ALL = by(lambda parts: dict(chain.from_iterable(part.items() for part in parts)))  # mappings
+ALL = by(united)
 UNION = by(lambda sets: frozenset().union(*sets))
 
 

@@ -13,7 +13,7 @@ from itertools import chain, count
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
-from django_rtq.console.merging import merge, merge_by
+from django_rtq.console.merging import merge, merge_by, united
 from django_rtq.console.reading.clients.client_list import AllClients
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.clients import ClientReader, most_queued
@@ -228,20 +228,21 @@ def merged_in_queue(
 
 def merged_limits(queue: str, every: Sequence[Limits]) -> Limits:
     """The limits of a queue, of which each shard has a part, unless the queue as a whole is in one shard."""
+    first = united(every)
     if get_config().queue(queue).shards:
-        return every[0]
-    return {name: _whole([limits[name] for limits in every if name in limits]) for name in every[0]}
+        return first
+    return {name: _whole(first[name], [limits[name].value for limits in every if name in limits]) for name in first}
 
 
-def _whole(parts: Sequence[Limit]) -> Limit:
-    values, name_value = [part.value for part in parts], parts[0].value
-    if None in values or len(parts) == 1 or name_value in ("jobs", "seconds"):
-        return parts[0]
-    if isinstance(name_value, int):
-        return replace(parts[0], value=sum(values))
-    rates = [tuple(map(int, encode_rate(value).split("/"))) for value in values]
+def _whole(first: Limit, values: Sequence[Any]) -> Limit:
+    parts = [value for value in values if value is not None]
+    if len(parts) < 2 or parts[0] in ("jobs", "seconds"):
+        return replace(first, value=next(iter(parts), None))
+    if isinstance(parts[0], int):
+        return replace(first, value=sum(parts))
+    rates = [tuple(map(int, encode_rate(value).split("/"))) for value in parts]
     starts, per_ms = rates[0][0], sum(number / period_ms for number, period_ms in rates)
-    return replace(parts[0], value=LIMIT_KINDS["rate"].decode(f"{starts}/{round(starts / per_ms)}"))
+    return replace(first, value=LIMIT_KINDS["rate"].decode(f"{starts}/{round(starts / per_ms)}"))
 
 
 def merged_task(by_shard: Mapping[int, TaskDetails]) -> TaskDetails:
@@ -351,7 +352,8 @@ class _Limits(_Merged, LimitReader):
     def read(self, queue: str) -> QueueLimits:
         """Only of the queue, and of each client."""
         every = self._shards.every(lambda readers: readers.limits.read(queue))
-        return replace(every[0], queue=merged_limits(queue, [limits.queue for limits in every]), clients={})
+        whole = merged_limits(queue, [limits.queue for limits in every])
+        return replace(every[0], queue=whole, default=united([limits.default for limits in every]), clients={})
 
 
 class _Clients(_Merged, ClientReader):

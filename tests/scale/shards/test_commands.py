@@ -210,6 +210,25 @@ def test_the_shard_of_a_job_is_named_if_it_is_away(half, action):
     assert (here.state == "cancelled") == (action == "cancel")
 
 
+@pytest.mark.parametrize("scope", ["--whole-queue", "--each-client", f"--client={client_of(1)}"])
+def test_a_limit_that_one_shard_has_is_shown(shards, scope):
+    enqueue(0)
+    enqueue(1)
+    run("rtq_clients", "limit", "default", scope, "--max-running", "5", "--shard", "1")
+    assert "Running jobs: 5 (set at run time" in run("rtq_clients", "list", "default", "-v2")
+    run("rtq_clients", "limit", "default", scope, "--rate", "7/s", "--shard", "0")
+    text = run("rtq_clients", "list", "default", "-v2")
+    assert "Running jobs: 5 (set at run time" in text
+    assert "7/s (set at run time" in text
+
+
+def test_a_limit_that_one_shard_lifts_is_that_of_the_others(shards):
+    enqueue(0)
+    for shard, number in enumerate(["none", "5"]):
+        run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", number, "--shard", str(shard))
+    assert "Running jobs: 5 (set at run time)" in run("rtq_clients", "list", "default")
+
+
 def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatch):
     job, away = enqueue(0), with_shard(new_job_id(), 1)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as _
 
-from django_rtq.console.merging import ANY, FIRST, JOINED, MOST, ONE, SUM, TOTAL
+from django_rtq.console.merging import ALL, ANY, FIRST, JOINED, MOST, ONE, SUM, TOTAL
 from django_rtq.console.reading.clients.holds import Holds, holds_text
 from django_rtq.limits.limits import ClientPause, Limits
 
@@ -30,7 +30,7 @@ class QueueState:
     """What all clients of a queue have in common."""
 
     limits: Limits  # of the queue itself
-    default: Limits  # of each client
+    default: Limits = field(metadata=ALL)  # of each client
     running: int = field(metadata=SUM)  # counted while there are limits
     holds: Holds
     runs: float = field(metadata=SUM)  # of the last ten minutes; an estimate, like Shares
@@ -48,7 +48,7 @@ class ClientInQueue:
     oldest_seconds: float | None = field(metadata=MOST)
     scheduled: int = field(metadata=SUM)  # jobs that wait for their time, retries included
     running: int | None = field(metadata=TOTAL)  # None: not counted, because the queue has no limits
-    own: Limits = field(metadata=FIRST)  # the limits of this client
+    own: Limits = field(metadata=ALL)  # the limits of this client
     pause: ClientPause | None = field(metadata=FIRST)
     is_blocked: bool = field(metadata=ANY)  # it has jobs, and waits until it may start one
     holds: Holds  # why it may not start a job
