@@ -36,7 +36,7 @@ from django_rtq.core.broker.control import WorkerCommand, send_command, supervis
 from django_rtq.core.broker.one_job import JobAccess, access_to_jobs
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE, SCRIPTS
-from django_rtq.core.broker.task_backends import place_of_job, shard_numbers
+from django_rtq.core.broker.task_backends import named_place, place_of_job, shard_numbers
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, JobState
@@ -82,9 +82,8 @@ class Place:
         """For the package: what reads it and changes it. Raises ConfigurationError."""
         if self._readers is not None:
             return self._readers
-        if not self._name and shard_numbers():
-            return AllShards(is_strict=True)
-        return readers_of(self._name)
+        name = named_place(self._name)
+        return AllShards(is_strict=True) if not name and shard_numbers() else readers_of(name)
 
     @property
     def jobs(self) -> Jobs:

@@ -38,12 +38,11 @@ class ConsoleCommand(RTQCommand):
     #: Actions that do without shards that do not answer; None: of a command without actions. These shards are named in
     #: the end, and the exit code is 1.
     goes_on: ClassVar[Collection[str | None]] = (None, "list", "show")
-    name = ""  # of the place that it is about
     is_strict = True
     silent: dict[int, SilentShard]
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        self.name, self.silent = self.named_place(options), {}
+        self._options, self.silent = options, {}
         self.is_strict = options.get("action") not in self.goes_on
         try:
             answer = super().execute(*args, **options)
@@ -64,6 +63,11 @@ class ConsoleCommand(RTQCommand):
     def none(self, text: str) -> str:
         """This sentence, that there is nothing; while a shard is silent that holds for the others only."""
         return "There is nothing in the other shards." if self.silent else text
+
+    @property
+    def name(self) -> str:
+        """That of the place that it is about. Raises UnknownPlace."""
+        return self.named_place(self._options)
 
     @property
     def rtq(self) -> Place:

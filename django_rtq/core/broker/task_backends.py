@@ -58,6 +58,12 @@ def place_of(backend: str) -> str:
     return next((alias for alias in _backends_with_redis() if _address(alias) == address), backend)
 
 
+def named_place(name: str) -> str:
+    """The place that somebody means: "#1" is a shard, also "#0"; the alias of a backend without a Redis of its own is
+    "", which is all shards. Raises ConfigurationError."""
+    return name if name.startswith(SHARD) else place_of(name)
+
+
 @cache
 def shard_place(number: int) -> str:
     """The name of the place of a shard."""

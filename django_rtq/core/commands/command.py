@@ -14,7 +14,7 @@ from unicodedata import category
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from django_rtq.core.broker.task_backends import UnknownPlace, place_of, shard_places
+from django_rtq.core.broker.task_backends import UnknownPlace, named_place, place_of, shard_places
 from django_rtq.exceptions import ConfigurationError, RTQError
 
 WRONG_USAGE = 64  # EX_USAGE; 2, as argparse does, is what rtq --check says of something critical
@@ -81,7 +81,7 @@ class RTQCommand(BaseCommand):
                 'Give either a shard or --backend: shards are of RTQ["SHARDS"], and a backend has a Redis of its own.',
                 returncode=WRONG_USAGE,
             )
-        return backend if shard is None else f"#{shard}"
+        return named_place(backend if shard is None else f"#{shard}")
 
     def places(self, options: Options) -> list[str]:
         """The Redis of a backend, one shard, or all shards. Raises UnknownPlace."""

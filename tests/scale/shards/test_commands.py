@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import override_settings
 
-from django_rtq import cron, task
+from django_rtq import cron, rtq, task
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import config_of, shard_place
@@ -227,6 +227,19 @@ def test_a_limit_that_one_shard_lifts_is_that_of_the_others(shards):
     for shard, number in enumerate(["none", "5"]):
         run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", number, "--shard", str(shard))
     assert "Running jobs: 5 (set at run time)" in run("rtq_clients", "list", "default")
+
+
+def test_a_backend_without_a_redis_of_its_own_is_all_shards(shards):
+    enqueue(0)
+    enqueue(1)
+
+    with override_settings(TASKS={"default": {"BACKEND": "django_rtq.backend.RTQBackend"}}):
+        assert re.findall(r"default +open +(\d+)", run("rtq", "--backend", "default")) == ["2"]
+        assert rtq.at("default").jobs.count() == 2
+        assert len(re.findall("Shards 0, 1", run_to_exit("rtq", "--check", "--backend", "default")[0])) > 0
+        with pytest.raises(CommandError, match="TASKS has no backend 'defualt'") as refused:
+            run("rtq_queues", "list", "--backend", "defualt")
+        assert refused.value.returncode == 64
 
 
 def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatch):
