@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from django_rtq.console.reading.clients.holds import read_holds, read_task_hold
 from django_rtq.console.reading.details import ClientPause, QueueDetails, TaskPause, WorkerDetails, ZeroLimit
@@ -11,6 +11,8 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.limits.store import limit_values
+
+T = TypeVar("T")
 
 
 class QueueReader:
@@ -106,3 +108,17 @@ def unserved(queues: Iterable[str], workers: Iterable[WorkerDetails]) -> list[st
     """Those of the queues that none of the living workers serves. Quiet ones do: they are there."""
     served = {name for worker in workers if not worker.is_lost for name in worker.queues}
     return [name for name in queues if name not in served]
+
+
+def packets(weights: Mapping[T, int], most: int) -> Iterator[list[T]]:
+    """What is read of queues, that of a round trip together: it weighs no more than `most`, or is alone."""
+    packet: list[T] = []
+    weight = 0
+    for each, its_weight in weights.items():
+        if packet and weight + its_weight > most:
+            yield packet
+            packet, weight = [], 0
+        packet.append(each)
+        weight += its_weight
+    if packet:
+        yield packet

@@ -10,8 +10,7 @@ from typing import Any
 
 from django_rtq.console.merging import EVERY, LEAST, SUM, by, joined, merge_by
 from django_rtq.console.reading.jobs.job_filter import JobFilter, read_dead_letter
-from django_rtq.console.reading.metrics.task_hours import packets
-from django_rtq.console.reading.queues import QueueReader
+from django_rtq.console.reading.queues import QueueReader, packets
 from django_rtq.console.reading.selection import Selection
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command, Packet

@@ -12,16 +12,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from django_rtq.console.reading.metrics.reader import MAX_HOURS, TaskMetrics, add_counters
+from django_rtq.console.reading.queues import packets
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
 
 AT_ONCE = 10_000  # counters that one round trip reads; Redis serves others in between
 
-T = TypeVar("T")
 Hour = tuple[str, int]  # a queue, and an hour since 1970
 
 
@@ -94,17 +94,3 @@ def _sizes(queues: Iterable[str], replies: Sequence[Any]) -> tuple[dict[Hour, in
         present |= {(queue, hour): size} if size else {}
         past |= {(queue, hour - len(before) + place): one for place, one in enumerate(before) if one}
     return present, past
-
-
-def packets(weights: Mapping[T, int], most: int) -> Iterator[list[T]]:
-    """What is read, that of a round trip together: it weighs no more than `most`, or is alone."""
-    packet: list[T] = []
-    weight = 0
-    for each, its_weight in weights.items():
-        if packet and weight + its_weight > most:
-            yield packet
-            packet, weight = [], 0
-        packet.append(each)
-        weight += its_weight
-    if packet:
-        yield packet
