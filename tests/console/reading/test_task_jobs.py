@@ -66,10 +66,10 @@ def test_a_long_list_is_not_searched_to_its_end(redis, broker, readers, monkeypa
     assert cut == ({"retrying", "queued", "scheduled", "dead"} if more else set())
 
 
-def test_jobs_behind_large_ones_are_counted(redis, broker, readers):
+def test_it_is_said_that_there_may_be_more_behind_large_ones(redis, broker, readers):
     large = json.dumps({"task": "mail", "args": ["x" * 30_000]}, separators=(",", ":"))
     enqueue(broker, *(new_job(body=large) for _ in range(100)), *(new_job(body=body("ship")) for _ in range(7)))
     enqueue(broker, *(new_job(body=large, due="+60000") for _ in range(100)))
     enqueue(broker, *(new_job(body=body("ship"), due="+90000") for _ in range(7)))
 
-    assert numbers(readers)[QUEUE] == ([7, 7, 0, 0, 0], set())
+    assert numbers(readers)[QUEUE] == ([0, 0, 0, 0, 0], {"queued", "scheduled"})
