@@ -37,23 +37,22 @@ local function read_ring(ring, client, turn)
   return redis.call("ZRANGEBYSCORE", ring, "(" .. turn, "+inf", "WITHSCORES", "LIMIT", 0, LANES_AT_ONCE)
 end
 
--- List up to `wanted` ids behind `at`: {band, turn, client, id, place} of the last job that was seen, with an empty band at
--- the beginning. With `alone` only those of this client. Returns {"more" or "all", {band, turn, client, place of the first
--- id, id, ...} of each lane with jobs, and of the last one that was read}.
+-- List up to `wanted` jobs behind `at`: {band, turn, client, id, place} of the last job that was seen, with an empty band at
+-- the beginning. With `alone` only those of this client. Returns "more" or "all", and the place of each: see read_list().
 local function list_queued(q, at, wanted, alone)
   local band, turn, client = at[1], at[2], at[3]
-  local answer, lanes, found = { "all", { band, turn, client, "0" } }, 0, 0
+  local places, status, lanes = { behind = { band, turn, client, "", "0" } }, "all", 0
 
   local function walk(of_band, of_turn, of_client, start)
-    local lane = q.lane .. of_band .. ":" .. of_client
-    local ids = redis.call("LRANGE", lane, start, start + wanted - found - 1)
-    local entry = { of_band, of_turn, of_client, string.format("%.0f", start) }
-    for i, id in ipairs(ids) do entry[4 + i] = id end
-    answer[#answer[#answer] > 4 and #answer + 1 or #answer] = entry -- replaces an entry without jobs
-    found = found + #ids
+    local ids = redis.call("LRANGE", q.lane .. of_band .. ":" .. of_client, start, start + wanted - #places - 1)
+    for i, id in ipairs(ids) do
+      local place = string.format("%.0f", start + i - 1)
+      places[#places + 1] = { of_band, of_turn, of_client, id, place, id = id, is_queued = true }
+    end
+    places.behind = { of_band, of_turn, of_client, "", string.format("%.0f", start) }
     lanes = lanes + 1
-    if found >= wanted or lanes >= LANES_AT_ONCE then answer[1] = "more" end
-    return answer[1] == "more"
+    if #places >= wanted or lanes >= LANES_AT_ONCE then status = "more" end
+    return status == "more"
   end
 
   local function walk_ring(of_band, last_client, last_turn)
@@ -68,13 +67,13 @@ local function list_queued(q, at, wanted, alone)
 
   if band ~= "" then
     local start = behind(q.lane .. band .. ":" .. client, at[4], tonumber(at[5]))
-    if walk(band, turn, client, start) or (not alone and walk_ring(band, client, turn)) then return answer end
+    if walk(band, turn, client, start) or (not alone and walk_ring(band, client, turn)) then return status, places end
   end
   local bands = alone and bands_of(q, client) or read_bands(q)
   table.sort(bands, function(a, b) return tonumber(rank(a)) > tonumber(rank(b)) end)
   for _, each in ipairs(bands) do
     local is_left = band == "" or tonumber(rank(each)) < tonumber(rank(band))
-    if is_left and walk_ring(each) then return answer end
+    if is_left and walk_ring(each) then break end
   end
-  return answer
+  return status, places
 end

@@ -97,26 +97,13 @@ end
 -- whose jobs are meant, where there is an index, else "".
 local function read_list(q, list, at, most, of_client)
   if list == "queued" then
-    local places, answer = {}, list_queued(q, #at > 3 and at or { "", "0", at[3] or "" }, most, #at == 3 or #at == 6)
-    for k = 2, #answer do
-      local band, turn, owner, first = unpack(answer[k], 1, 4)
-      for i = 5, #answer[k] do
-        local id = answer[k][i]
-        places[#places + 1] = { band, turn, owner, id, string.format("%.0f", first + i - 5), id = id, is_queued = true }
-      end
-      places.behind = { band, turn, owner, "", first }
-    end
-    return answer[1], places
+    return list_queued(q, #at > 3 and at or { "", "0", at[3] or "" }, most, #at == 3 or #at == 6)
   elseif list == "lanes" then
     return list_lanes(q, at, most)
   elseif list == "running" then
     return list_held(q, at, most)
   elseif list == "finished" then
-    local places, answer = {}, list_finished(q, at[2] or "", at[1] or "", most)
-    for i = 2, #answer, 2 do
-      places[#places + 1] = { answer[i + 1], answer[i], id = answer[i], time = answer[i + 1] }
-    end
-    return answer[1], places
+    return list_finished(q, at[2] or "", at[1] or "", most)
   end
   local is_dead = list == "dead" or list == "oldest"
   local is_of_client = not is_dead and of_client ~= ""
