@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.reading.metrics.time_series import _merged
+from django_rtq.console.reading.metrics.time_series import _series
 from tests.support.jobs import QUEUE
 from tests.support.server_clock import minute_with_time_left
 
@@ -93,9 +93,7 @@ def test_hours_that_are_rolled_up_are_read_in_short_calls_too(redis, broker, rea
 
 
 def test_a_minute_that_begins_between_two_calls_is_counted_once():
-    first = [60_000_000, 3, [0, b"a", 1], [1, b"a", 2]]
-    second = [60_060_000, 3, [1, b"a", 4], [2, b"b", 8]]
+    first = [60_000_000, 3, [998, b"a", 1], [999, b"a", 2]]
+    second = [60_060_000, 3, [1000, b"a", 4], [1001, b"b", 8]]
 
-    merged = _merged([first, second], 1)
-
-    assert merged == [60_060_000, 3, [0, b"a", 2], [1, b"a", 4], [2, b"b", 8]]
+    assert _series([first, second], 1).counts == {"a": [2, 4, 0], "b": [0, 0, 8]}

@@ -5,7 +5,7 @@
 -- ARGV[3] from        the first minute to read, since 1970; 0: that of the first step
 -- ARGV[4] ends        the minute to stop at; 0: after the present one
 --
--- returns {now, steps, {index of a step, name, number, ...}, ...}: the steps with any events
+-- returns {now, steps, {number of a step since 1970, name, number, ...}, ...}: the steps with any events
 -- sent twice: changes nothing
 
 local q, minutes, step, from, stop = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -38,7 +38,7 @@ for place = math.max(0, math.floor(from / step) - first), math.min(steps, math.c
     end
     minute = minute + (is_hour and 60 or 1)
   end
-  local entry = { place }
+  local entry = { first + place }
   for _, name in ipairs(names) do entry[#entry + 1], entry[#entry + 2] = name, sums[name] end
   if #names > 0 then answer[#answer + 1] = entry end
 end

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 from django_rtq.core.broker.broker import Broker
@@ -72,11 +72,11 @@ class TimeSeriesReader:
 
     def read_hour(self, queue: str, reply: list[Any]) -> Series:
         """The last hour by the minute, from the reply to hour_command()."""
-        series, known = _series(reply, 1), self._hours.get(queue)
+        series, known = _series([reply], 1), self._hours.get(queue)
         if series.steps < HOUR:
             joined = None if known is None else _joined(known, series)
             # Or else the clock was put back, or it is another Redis: read it all.
-            series = joined or _series(self._redis.execute_one(self._call(queue, HOUR, 1), resend=True), 1)
+            series = joined or _series(self._redis.execute([self._call(queue, HOUR, 1)], resend=True), 1)
         self._hours[queue] = series
         return series
 
@@ -87,7 +87,7 @@ class TimeSeriesReader:
         """
         commands = [self._calls(queue, minutes, step, now_ms) for queue in queues]
         replies = iter(self._redis.execute([call for calls in commands for call in calls], resend=True))
-        return [_series(_merged([next(replies) for _ in calls], step), step) for calls in commands]
+        return [_series([next(replies) for _ in calls], step) for calls in commands]
 
     def _call(self, queue: str, minutes: int, step: int, begins: int = 0, ends: int = 0) -> Command:
         return SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step, begins, ends))
@@ -103,28 +103,15 @@ class TimeSeriesReader:
         return [self._call(queue, minutes, step, begins, ends) for begins, ends in pairwise(cuts)]
 
 
-def _merged(replies: Sequence[list[Any]], step: int) -> list[Any]:
-    """The replies to commands of one series as one. A minute may begin between two of them."""
+def _series(replies: Sequence[list[Any]], step: int) -> Series:
+    """From the replies to the commands of one series. A step may begin between two of them."""
     now_ms, steps, *_ = replies[-1]
-    last = now_ms // 60_000 // step
-    sums: dict[int, dict[bytes, int]] = {}
-    for each_ms, _steps, *entries in replies:
-        passed = last - each_ms // 60_000 // step
-        for place, *pairs in entries:
-            counts = sums.setdefault(place - passed, {})
-            for name, number in zip(pairs[::2], pairs[1::2], strict=True):
-                counts[name] = counts.get(name, 0) + number
-    entries = [[place, *chain.from_iterable(counts.items())] for place, counts in sums.items() if place >= 0]
-    return [now_ms, steps, *entries]
-
-
-def _series(reply: list[Any], step: int) -> Series:
-    now_ms, steps, *entries = reply
+    first = now_ms // 60_000 // step - steps + 1
     counts: dict[str, list[int]] = {}
-    for place, *pairs in entries:
-        for i in range(0, len(pairs), 2):
-            counts.setdefault(pairs[i].decode(), [0] * steps)[place] = pairs[i + 1]
-    begins_at = clock_moment((now_ms // 60_000 // step - steps + 1) * step * 60_000)
+    for at, *pairs in (entry for reply in replies for entry in reply[2:]):
+        for name, number in zip(pairs[::2], pairs[1::2], strict=True) if 0 <= at - first < steps else ():
+            counts.setdefault(name.decode(), [0] * steps)[at - first] += number
+    begins_at = clock_moment(first * step * 60_000)
     return Series(begins_at=begins_at, step_seconds=step * 60, steps=steps, counts=counts)
 
 
