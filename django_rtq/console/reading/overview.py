@@ -33,9 +33,9 @@ from django_rtq.console.reading.metrics.reader import (
 )
 from django_rtq.console.reading.metrics.task_failures import (
     LATELY,
+    LEAST_IN_A_ROW,
     TaskFailures,
     read_task_failures,
-    task_failures_call,
 )
 from django_rtq.console.reading.metrics.task_hours import TaskHours
 from django_rtq.console.reading.metrics.time_series import Series, TimeSeriesReader, merge_series
@@ -83,7 +83,7 @@ class BusiestClient(NamedTuple):
 
     @classmethod
     def read(cls, reply: Sequence[Any]) -> BusiestClient | None:
-        """The reply of busiest_client."""
+        """A part of the reply of queue_activity."""
         if not reply or not reply[2]:
             return None
         return cls(reply[0].decode(errors="replace"), reply[1] / reply[2], reply[3] / 1000)
@@ -279,10 +279,8 @@ class OverviewReader:
         return [
             self.series.hour_command(name, now_ms),
             SCRIPTS["queue_overview"].call(keys, ()),
-            task_failures_call(keys),
-            SCRIPTS["failure_heads"].call(keys, (_FAILURE_BYTES, "dead", "retrying")),
+            SCRIPTS["queue_activity"].call(keys, (LATELY, LEAST_IN_A_ROW, _FAILURE_BYTES)),
             ("HGETALL", keys.unknown_tasks),
-            SCRIPTS["busiest_client"].call(keys, ()),
             *(counters if with_totals else counters[1:3]),
             *past,
         ]
@@ -298,16 +296,16 @@ class OverviewReader:
         is_busy: bool,
     ) -> QueueRow:
         """A queue, from the replies to _commands() but the last."""
-        series, overview, failures, (dead, retrying), noted, busiest, *counters = replies
+        series, overview, (in_a_row, periods, dead, retrying, busiest), noted, *counters = replies
         with_totals = len(counters) > 2
         return QueueRow(
             details=read_queue_details(name, overview),
             series=self.series.read_hour(name, series),
             slots=slots,
             tasks=read_task_metrics(counters[1:3] if with_totals else counters, past, b"w" if is_busy else b"rw"),
-            task_failures=read_task_failures(failures),
-            newest_dead=_latest(name, *dead),
-            newest_retrying=_latest(name, *retrying),
+            task_failures=read_task_failures(in_a_row, periods),
+            newest_dead=_latest(name, dead),
+            newest_retrying=_latest(name, retrying),
             unknown_tasks=_unknown(noted, overview[0]),
             totals=read_totals(hour, counters) if with_totals else [],
             busiest=BusiestClient.read(busiest),
@@ -408,9 +406,10 @@ def _unknown(noted: list[bytes], now_ms: int) -> list[UnknownTask]:
     return [task for task in lately if task is not None]
 
 
-def _latest(queue: str, job_id: bytes, record: bytes, failure: bytes) -> JobDetails | None:
-    if not job_id:
+def _latest(queue: str, found: Sequence[bytes]) -> JobDetails | None:
+    if not found:
         return None
+    job_id, record, failure = found
     job, call = read_dead_letter(queue, job_id, record, failure), read_leniently(record)[1]
     if not call and job.errors:
         # Without its arguments nobody knows what is secret in the message.

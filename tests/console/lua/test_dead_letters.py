@@ -42,7 +42,7 @@ def test_what_cannot_be_read_is_a_group_too(redis, broker, readers):
 
     (group,) = readers.dead_letters.with_messages(readers.dead_letters.all_groups().groups)
 
-    assert (group.task, group.error_class, group.count, group.message) == ("", "", 1, "")
+    assert (group.task, group.error_class, group.count, group.message) == ("", "", 1, "nonsense")
 
 
 def test_the_newest_of_several_failures_counts(redis, broker, readers):

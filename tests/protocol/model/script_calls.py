@@ -319,10 +319,7 @@ SCRIPT_CALLS = {
         lambda broker, jobs: Readers(broker).overview.series.history([QUEUE], 60, 1, time.time_ns() // 1_000_000),
     ),
     "dead_groups": ScriptCall(_dead, lambda broker, jobs: Readers(broker).dead_letters.all_groups()),
-    **dict.fromkeys(
-        ("busiest_client", "failure_heads", "task_failures"),
-        ScriptCall(_queued, lambda broker, jobs: Readers(broker).overview.read()),
-    ),
+    "queue_activity": ScriptCall(_queued, lambda broker, jobs: Readers(broker).overview.read()),
     **dict.fromkeys(("queue_overview", "task_hours"), ScriptCall(_queued, of_console.read_tasks)),
     "pause": ScriptCall(_queued, lambda broker, jobs: _noun(broker).pause()),
     "note_times": ScriptCall(_claimed_by_time, _note_times, is_resent=False),

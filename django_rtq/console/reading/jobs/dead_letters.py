@@ -15,6 +15,7 @@ from django_rtq.console.reading.selection import Selection
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.jobs.details import read_found
 from django_rtq.core.jobs.job import clock_moment
 
 DEPTH = 10_000  # dead letters of a queue that are grouped, unless told otherwise
@@ -102,12 +103,12 @@ class DeadLetters:
 
     def with_messages(self, groups: Sequence[DeadGroup]) -> list[DeadGroup]:
         """The groups of a page, with the message of the newest dead letter of each. One round trip."""
-        calls = [
-            SCRIPTS["failure_heads"].call(self._keys.of(group.queue), (_GROUP_BYTES, group.newest_id))
-            for group in groups
-        ]
+        calls = [SCRIPTS["find_job"].call(self._keys.of(group.queue), (group.newest_id,)) for group in groups]
         replies = self._redis.execute(calls, resend=True) if calls else []
-        return [replace(group, message=_message(*head)) for group, ((_, *head),) in zip(groups, replies, strict=True)]
+        jobs = [read_found(group.newest_id, group.queue, reply) for group, reply in zip(groups, replies, strict=True)]
+        return [
+            replace(group, message=job.newest_error[1] if job else "") for group, job in zip(groups, jobs, strict=True)
+        ]
 
     def _read(self, sizes: Mapping[str, int]) -> dict[str, list[DeadGroup]]:
         """The groups of so many of the newest dead letters of each queue."""

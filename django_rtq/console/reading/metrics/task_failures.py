@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import sqrt
 from typing import Any, NamedTuple
 
-from django_rtq.core.broker.keys import QueueKeys
-from django_rtq.core.broker.redis.commands import Command
-from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
 LATELY = 5  # minutes that rates are averaged over
@@ -58,16 +56,10 @@ class TaskFailures:
         return Runs(sum(runs.failed for runs in recent), sum(runs.runs for runs in recent))
 
 
-def task_failures_call(keys: QueueKeys) -> Command:
-    """The command for read_task_failures()."""
-    return SCRIPTS["task_failures"].call(keys, (LATELY, LEAST_IN_A_ROW))
-
-
-def read_task_failures(reply: Any) -> dict[str, TaskFailures]:
-    """Read the reply to task_failures_call(), by task."""
-    streaks, *entries = reply
+def read_task_failures(streaks: Sequence[bytes], periods: Sequence[Any]) -> dict[str, TaskFailures]:
+    """Read parts of the reply of the script `queue_activity`, by task."""
     failures: defaultdict[str, TaskFailures] = defaultdict(TaskFailures)
-    for minute, numbers in entries:
+    for minute, numbers in periods:
         for task, failed, done in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
             of_task = failures[task.decode(errors="replace")]
             runs = Runs(int(failed), int(failed) + int(done))

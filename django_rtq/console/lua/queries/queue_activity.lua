@@ -1,0 +1,105 @@
+-- queue_activity: what happened lately in a queue: which tasks fail, what failed last, and who kept the workers busy. Reads only.
+-- uses: prelude metrics startable failures
+-- ARGV[1] minutes     how many, the present one included
+-- ARGV[2] least       how many runs of a task have to have failed in a row to be told
+-- ARGV[3] bytes       how much to return of a record, and of the newest failure of a job
+--
+-- returns {{task, "<how many failed in a row> <since when, ms> <how many succeeded since>", ...}; {{minute, {task, failed,
+--         succeeded, ...}}, ...}: the minutes since 1970 in which any tasks ran of which some runs failed; then in place of
+--         a minute the two newest versions of the project, the newest first, for tasks that failed in either; {id, start of
+--         the record, of the newest failure} of the job that died last; of that with the latest next attempt; {the client
+--         with most run time in the last hour, its µs, µs of all clients, for how many ms the oldest job of another waits
+--         that might start}}; {} where there is none
+-- sent twice: changes nothing
+
+local q, minutes, least, bytes = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local now = now_ms(q.clock)
+local present, failed, tasks, seen, in_a_row, periods = math.floor(now / 60000), {}, {}, {}, {}, {}
+local MOST, MOST_OF_VERSIONS = 500, 100 -- tasks that are told
+local SLICES = 6 -- of ten minutes
+
+local function key_of(counters, period) return counters .. string.format("%.0f", period) end
+
+local streaks = redis.call("HGETALL", q.failing)
+for i = 1, #streaks, 2 do
+  if tonumber(string.match(streaks[i + 1], "^%d+")) >= least then
+    in_a_row[#in_a_row + 1], in_a_row[#in_a_row + 2] = streaks[i], streaks[i + 1]
+  end
+end
+-- The two newest versions of the project, if there are two: the tasks that have failed with them.
+local versions = redis.call("ZREVRANGE", q.run_versions, 0, 1)
+if #versions < 2 then versions = {} end
+for _, version in ipairs(versions) do
+  for _, task in ipairs(redis.call("HKEYS", q.failed_runs .. "v" .. version)) do
+    if not seen[task] and #tasks < MOST_OF_VERSIONS then tasks[#tasks + 1], seen[task] = task, true end
+  end
+end
+local of_versions = #tasks
+
+for minute = present - minutes + 1, present do
+  local counters = redis.call("HGETALL", key_of(q.failed_runs, minute))
+  failed[minute] = {}
+  for i = 1, #counters, 2 do
+    local task = counters[i]
+    if not seen[task] and #tasks < MOST then tasks[#tasks + 1], seen[task] = task, true end
+    failed[minute][task] = counters[i + 1]
+  end
+end
+
+-- The runs of these tasks in a minute.
+local function runs_in(minute)
+  local runs, n, of_minute = {}, 0, failed[minute]
+  local done = #tasks > 0 and redis.call("HMGET", key_of(q.done_runs, minute), unpack(tasks)) or {}
+  for i, task in ipairs(tasks) do
+    if done[i] or of_minute[task] then
+      runs[n + 1], runs[n + 2], runs[n + 3] = task, of_minute[task] or "0", done[i] or "0"
+      n = n + 3
+    end
+  end
+  return runs
+end
+
+for minute = present - minutes + 1, present do
+  local runs = runs_in(minute)
+  if #runs > 0 then periods[#periods + 1] = { minute, runs } end
+end
+for _, version in ipairs(of_versions > 0 and versions or {}) do
+  local names, runs = {}, {}
+  for i = 1, of_versions do names[2 * i - 1], names[2 * i] = "failed " .. tasks[i], "done " .. tasks[i] end
+  local numbers = redis.call("HMGET", q.tasks .. "v" .. version, unpack(names))
+  for i = 1, of_versions do
+    runs[3 * i - 2], runs[3 * i - 1], runs[3 * i] = tasks[i], numbers[2 * i - 1] or "0", numbers[2 * i] or "0"
+  end
+  periods[#periods + 1] = { version, runs }
+end
+
+local function failure_of(id)
+  if not id then return {} end
+  local lines = redis.call("HGET", q.errors, id) or ""
+  local newest = start_of_newest(lines)
+  local record = redis.call("HGET", q.jobs, id) or ""
+  return { id, string.sub(record, 1, bytes), string.sub(lines, newest, newest + bytes - 1) }
+end
+
+-- Only while jobs of several clients wait. A client that had most of the hour is the first of some of its slices.
+local function busiest_client()
+  if redis.call("ZCARD", q.lanes) < 2 then return {} end
+  local slice, found, total, busiest, most = math.floor(now / SLICE_MS), {}, 0, false, 0
+  for each = slice - SLICES + 1, slice do
+    total = total + (redis.call("HGET", key_of(q.client_runs, each), ALL_TIME) or 0)
+    local first = redis.call("ZREVRANGE", key_of(q.client_time, each), 0, 0)[1]
+    if first then found[first] = 0 end
+  end
+  for client in pairs(found) do
+    local us = 0
+    for each = slice - SLICES + 1, slice do
+      us = us + (redis.call("ZSCORE", key_of(q.client_time, each), client) or 0)
+    end
+    if us > most then busiest, most = client, us end
+  end
+  local since = busiest and oldest_startable(q, now, busiest)
+  return since and { busiest, most, total, math.max(0, now - since) } or {}
+end
+
+local died = failure_of(redis.call("ZREVRANGE", q.dead, 0, 0)[1])
+return { in_a_row, periods, died, failure_of(redis.call("ZREVRANGE", q.retrying, 0, 0)[1]), busiest_client() }
