@@ -20,17 +20,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-def captured() -> CapturedJobs:
-    """Collect the jobs of a block or test: nothing is sent to Redis, and nothing runs.
+class CapturedJobs(Substitute[CapturedJob]):
+    """Collects the jobs of a block or test: nothing is sent to Redis, and nothing runs.
 
     Arguments, options and the size of the payload are checked as in production. Of unique jobs that are alike one
-    exists, and it never ends. The collection keeps the jobs of its last block.
+    exists, and it never ends. The list has the jobs of its last block, in the order of their calls.
     """
-    return CapturedJobs()
-
-
-class CapturedJobs(Substitute[CapturedJob]):
-    """The collected jobs, in the order of their calls."""
 
     name = "captured()"
 
@@ -167,6 +162,9 @@ class CapturedJobs(Substitute[CapturedJob]):
             if job.id == job_id:
                 return job
         raise JobNotFound(job_id)
+
+
+captured = CapturedJobs
 
 
 def _times(number: int) -> str:

@@ -35,25 +35,6 @@ MAX_DEPTH = 40  # jobs that run inside each other
 WORKER = "eager"  # holds the jobs that have not come from Redis
 
 
-def eager(
-    *,
-    retries: bool = False,
-    time_limits: bool = False,
-    propagate: bool = True,
-    events: Mapping[str, Any] | None = None,
-) -> EagerJobs:
-    """Run the jobs of a block or test at once, in the thread and transaction that enqueue them, without Redis.
-
-    Arguments and results go through JSON. Delayed jobs run at once, too.
-
-    `retries`: run a job that fails again, without a delay, until it succeeds or is dead. `time_limits`: enforce time
-    limits, in the main thread with SIGALRM. `propagate`: delay() raises what the last run of the job raised. Otherwise
-    the handle and the list of runs tell. `events`: what jobs get that wait for an event of that name. Sleeps are over
-    at once, and so are waits with a time-out for events that are not there. Other jobs wait until send() gives it.
-    """
-    return EagerJobs(retries=retries, time_limits=time_limits, propagate=propagate, events=events or {})
-
-
 @dataclass
 class _UniqueOwner:
     """A unique job that runs."""
@@ -63,18 +44,33 @@ class _UniqueOwner:
 
 
 class EagerJobs(Substitute[FinishedJob]):
-    """The runs so far, in the order in which they ended.
+    """Runs the jobs of a block or test at once, in the thread and transaction that enqueue them, without Redis.
 
-    Jobs run from memory, but for members of workflows, and for those that have slept or waited: these are in Redis.
+    Arguments and results go through JSON. Delayed jobs run at once, too. The list has the runs so far, in the order in
+    which they ended.
+
+    `retries`: run a job that fails again, without a delay, until it succeeds or is dead. `time_limits`: enforce time
+    limits, in the main thread with SIGALRM. `propagate`: delay() raises what the last run of the job raised. Otherwise
+    the handle and the list of runs tell. `events`: what jobs get that wait for an event of that name. Sleeps are over
+    at once, and so are waits with a time-out for events that are not there. Other jobs wait until send() gives it.
     """
+
+    # Jobs run from memory, but for members of workflows, and for those that have slept or waited: these are in Redis.
 
     name = "eager()"
 
-    def __init__(self, *, retries: bool, time_limits: bool, propagate: bool, events: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        *,
+        retries: bool = False,
+        time_limits: bool = False,
+        propagate: bool = True,
+        events: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__()
-        for name, value in events.items():
+        self._events = dict(events or {})
+        for name, value in self._events.items():
             written_event(name, value)  # or it says what is wrong with it
-        self._events = dict(events)
         self.retries = retries
         self.time_limits = time_limits
         self.propagate = propagate
@@ -266,6 +262,9 @@ class EagerJobs(Substitute[FinishedJob]):
         if not details.state.is_final:
             raise WrongState(job_id, f"is {details.state}, and get() would wait for ever. Use eager(retries=True).")
         return details
+
+
+eager = EagerJobs
 
 
 class _Queued(Drain):

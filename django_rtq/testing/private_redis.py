@@ -21,20 +21,15 @@ from django_rtq.testing.activation import Activation
 SHARED_FAKE = "django_rtq.testing.private_redis.connect_to_fake"
 
 
-def private_redis(redis: str | Mapping[str, Any] = "") -> PrivateRedis:
-    """Use an empty Redis in a block or test: this one, else RTQ["TEST_REDIS"], else fakeredis.
+class private_redis(Activation):
+    """Uses an empty Redis in a block or test: this one, else RTQ["TEST_REDIS"], else fakeredis.
 
     `redis` has one of the forms of RTQ["REDIS"]. All keys get a prefix of their own, and are deleted at the end, so
     tests can share a server, also in parallel. fakeredis exists in this process only. Raises ConfigurationError without
     any of them.
     """
-    return PrivateRedis(redis)
 
-
-class PrivateRedis(Activation):
-    """See private_redis()."""
-
-    def __init__(self, redis: str | Mapping[str, Any]) -> None:
+    def __init__(self, redis: str | Mapping[str, Any] = "") -> None:
         super().__init__()
         self._redis = redis
 

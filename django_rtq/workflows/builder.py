@@ -326,25 +326,32 @@ class StepCollector(After):
 
 
 class WorkflowBuilder(StepCollector):
-    """What workflow() returns.
+    """Begins a workflow: ``with workflow("month-end") as flow: …``. As a context manager, sync or async, it sends it at
+    the end of the block, and nothing if the block raises.
 
-    As a context manager, sync or async, it sends the workflow at the end of the block, and nothing if the block raises.
+    `client`: of all jobs whose task sets none. `key`: no second workflow of that name and key exists at a time; the
+    handle of the second has the id of the first, and `duplicate`. `on_dead`: a dead job blocks the workflow until it is
+    requeued or discarded ("block"), cancels it ("cancel"), or counts as ended ("go_on"). `headers`: of jobs whose task
+    sets none. `on_commit`: as the option of @task.
+
+    Raises ValueError and InvalidTask for bad options; at the end of the block what delay() raises.
     """
 
     def __init__(
         self,
         name: str,
         *,
-        client: str | None,
-        key: str | None,
-        on_dead: OnDead,
-        headers: Mapping[str, Any],
-        on_commit: OnCommit,
+        client: str | None = None,
+        key: str | None = None,
+        on_dead: OnDead = "block",
+        headers: Mapping[str, Any] | None = None,
+        on_commit: OnCommit = None,
     ) -> None:
         self.name = _checked_text("name", name)
         self.key = "" if key is None else _checked_text("key", key)
         if on_dead not in ("block", "cancel", "go_on"):
             raise ValueError(f'on_dead is {on_dead!r}, but has to be "block", "cancel" or "go_on".')
+        headers = headers or {}
         if not isinstance(headers, Mapping):
             raise ValueError(f"headers are {headers!r}, but have to be a dictionary.")
         DATABASE.checked(f"workflow {name}: on_commit", on_commit, InvalidTask)
@@ -490,25 +497,7 @@ class WorkflowBuilder(StepCollector):
             self.handle.id, self.handle.duplicate = other, True
 
 
-def workflow(
-    name: str,
-    *,
-    client: str | None = None,
-    key: str | None = None,
-    on_dead: OnDead = "block",
-    headers: Mapping[str, Any] | None = None,
-    on_commit: OnCommit = None,
-) -> WorkflowBuilder:
-    """Begin a workflow: ``with workflow("month-end") as flow: …``. It is sent when the block ends without an error.
-
-    `client`: of all jobs whose task sets none. `key`: no second workflow of that name and key exists at a time; the
-    handle of the second has the id of the first, and `duplicate`. `on_dead`: a dead job blocks the workflow until it is
-    requeued or discarded ("block"), cancels it ("cancel"), or counts as ended ("go_on"). `headers`: of jobs whose task
-    sets none. `on_commit`: as the option of @task.
-
-    Raises ValueError and InvalidTask for bad options; at the end of the block what delay() raises.
-    """
-    return WorkflowBuilder(name, client=client, key=key, on_dead=on_dead, headers=headers or {}, on_commit=on_commit)
+workflow = WorkflowBuilder
 
 
 class AddedSteps(StepCollector):
