@@ -12,7 +12,7 @@ from django_rtq.console.reading.overview import QueueRow
 from django_rtq.console.reading.sweep import Count
 from django_rtq.console.reading.task_details import TaskInQueue
 from django_rtq.core.jobs.job import clock_moment
-from django_rtq.workflows.workflow_states import BlockedWorkflow, WorkflowStates
+from django_rtq.workflows.store import BlockedWorkflow, WorkflowStates
 from tests.console.incidents.overviews import overview, row
 
 

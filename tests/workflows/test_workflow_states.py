@@ -2,8 +2,7 @@
 
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.workflows import workflow_store
-from django_rtq.workflows.store import STATES
-from django_rtq.workflows.workflow_states import read_workflow_states, workflow_commands
+from django_rtq.workflows.store import STATES, read_workflow_states, workflow_commands
 from tests.console.admin.conftest import round_trips  # noqa: F401
 from tests.support.server_clock import server_ms
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, new_flow

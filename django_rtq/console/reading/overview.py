@@ -51,7 +51,7 @@ from django_rtq.core.jobs.details import JobDetails, Progress
 from django_rtq.core.jobs.job import clock_moment, moment
 from django_rtq.core.jobs.record import read_head, read_leniently
 from django_rtq.exceptions import BrokerError
-from django_rtq.workflows.workflow_states import (
+from django_rtq.workflows.store import (
     BlockedWorkflow,
     WorkflowStates,
     read_workflow_states,

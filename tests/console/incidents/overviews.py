@@ -10,7 +10,7 @@ from django_rtq.console.reading.overview import UNSCHEDULED, Overview, QueueRow
 from django_rtq.console.server_info import ServerDetails
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
-from django_rtq.workflows.workflow_states import WorkflowStates
+from django_rtq.workflows.store import WorkflowStates
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 START = datetime(2026, 2, 3, 3, 6, tzinfo=timezone.utc)  # of the first minute of a series

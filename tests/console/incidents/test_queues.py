@@ -12,7 +12,7 @@ from django_rtq.console.reading.details import ClientPause, TaskPause
 from django_rtq.console.reading.metrics.reader import Deploy, TaskMetrics
 from django_rtq.console.reading.metrics.task_failures import Runs, TaskFailures
 from django_rtq.console.reading.overview import BusiestClient
-from django_rtq.workflows.workflow_states import BlockedWorkflow
+from django_rtq.workflows.store import BlockedWorkflow
 from tests.console.incidents.overviews import (
     NOW,
     START,

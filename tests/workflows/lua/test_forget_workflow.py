@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.workflows import store as workflows
 from django_rtq.workflows import workflow_store
-from django_rtq.workflows.workflow_states import STATES
+from django_rtq.workflows.store import STATES
 from tests.support.jobs import QUEUE
 from tests.support.server_clock import server_ms
 from tests.support.snapshots import snapshot
