@@ -13,7 +13,7 @@ import inspect
 import logging
 import random
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -217,23 +217,8 @@ class Task:
         """The same, without the result of an earlier one."""
         return Signature(self.name, args, kwargs, immutable=True)
 
-    def signature(self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any) -> Signature:
-        """A call that is to be made later, with options of apply_async()."""
-        return signature(self, args, kwargs, **options)
-
-    subtask = signature
-
-    def map(self, values: Iterable[Any]) -> Signature:
-        """A call for each value, in one job."""
-        return xmap(self, values)
-
-    def starmap(self, calls: Iterable[Sequence[Any]]) -> Signature:
-        """A call with each of these arguments, in one job."""
-        return xstarmap(self, calls)
-
-    def chunks(self, calls: Iterable[Sequence[Any]], size: int) -> group:
-        """A group of jobs that make `size` of the calls each."""
-        return chunks(self, calls, size)
+    signature = subtask = signature
+    map, starmap, chunks = xmap, xstarmap, chunks
 
     @property
     def request(self) -> Request:
