@@ -28,6 +28,7 @@ class Extension:
     check_incidents: str = ""  # (value of RTQ["INCIDENTS"]) -> None: raises ConfigurationError
     check_shards: str = ""  # (RTQ["SHARDS"], RTQ["QUEUES"]) -> None: raises ConfigurationError
     check_tables: str = ""  # (**options of a check) -> list[CheckMessage]: about tables that are missing
+    check_together: str = ""  # (ids) -> None: raises ValueError if these jobs are in several shards
     chores: str = ""  # (WorkerBroker, queues) -> list[Chore] of core/worker/supervisor/heartbeat.py
     duties: str = ""  # likewise, before promotion and repairs: what limits rest on
     email_check: str = ""  # () -> None: raises what is wrong with RTQ["EMAIL"]
@@ -40,13 +41,15 @@ class Extension:
     job_logs: str = ""  # (Config, send) -> JobLogs of core/worker/process/session.py
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
     member_cancelled: str = ""  # (Broker, queue, id) -> None: a job of a workflow was cancelled
+    #: (backend, queue) -> what makes ids that name the shards of jobs, of a client and a digest; None: they go to none.
+    new_ids: str = ""
     no_attribute: str = ""  # (owner, its name, attribute) -> AttributeError, with what to write instead
     option_cure: str = ""  # (option, those that are taken, using=, task=) -> what to write instead of it
     outbox: str = ""  # Outbox of core/transactions.py
+    place_of_shard: str = ""  # (name that begins with "#") -> the name of its place; raises UnknownPlace
     read_limit: str = ""  # (name, value) -> the value of a limit in RTQ["QUEUES"]; raises ValueError
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
     requeue: str = ""  # (Broker, queue, ids) -> the ids of those that were dead, and are queued again
-    router: str = ""  # Router of core/broker/task_backends.py: where jobs go, with RTQ["SHARDS"]
     run_metrics: str = ""  # a subclass of RunMetrics in core/worker/run_metrics.py
     run_part: str = ""  # () -> RunPart of core/worker/process/run.py
     schedules: str = ""  # () -> list[ScheduledTask]: that the app declares itself
@@ -57,6 +60,8 @@ class Extension:
     #: Adds commands behind the calls that settle jobs: (Broker, settlements by queue, calls, commands) -> None, or what
     #: takes all replies, and returns what follows: () -> whether jobs were enqueued.
     settling: str = ""
+    shard_config: str = ""  # (number of a shard) -> Config: the settings with its place, and its share of limits
+    shard_of_schedule: str = ""  # (queue, client, name of a schedule) -> the number of the shard of its jobs
     shards_broker: str = ""  # (Config, find, backend) -> Broker of producers, with RTQ["SHARDS"]
     stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
     supervisors: str = ""  # (places, what runs one, health file) -> exit code of rtq_worker for several places

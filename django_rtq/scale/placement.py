@@ -14,7 +14,6 @@ from hashlib import blake2b
 from django_rtq.core.broker.brokers import on_brokers_forgotten
 from django_rtq.core.broker.task_backends import (
     SHARD,
-    Router,
     UnknownPlace,
     place_of,
     shard_numbers,
@@ -121,7 +120,7 @@ def pinned_in(place: str) -> str:
     return place if number is None else f"{SHARD}{number}"
 
 
-def config_of(number: int) -> Config:
+def config_of_shard(number: int) -> Config:
     """The settings with the place of a shard, and its share of the limits of queues."""
     config = get_config()
     assert config.shards is not None
@@ -140,16 +139,3 @@ def place_of_shard(name: str) -> str:
         known = ", ".join(map(str, numbers)) or "none"
         raise UnknownPlace(f'There is no shard {name[1:]} in RTQ["SHARDS"]. There are: {known}.')
     return name
-
-
-class Placement:
-    """What the core asks: a Router."""
-
-    config_of = staticmethod(config_of)
-    new_ids = staticmethod(new_ids)
-    check_together = staticmethod(check_together)
-    place_of = staticmethod(place_of_shard)
-    shard_of_schedule = staticmethod(shard_of_schedule)
-
-
-router: Router = Placement()

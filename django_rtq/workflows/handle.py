@@ -156,7 +156,7 @@ class Workflow:
 
     async def aget(self, timeout: float | None = None) -> None:
         """get() for coroutines. Any number of them share a few connections while they wait."""
-        from django_rtq.core.broker.wait import await_token  # with it comes redis-py
+        from django_rtq.core.broker.one_job import await_token  # with it comes redis-py
 
         check_timeout(timeout)
         until = None if timeout is None else time.monotonic() + timeout

@@ -10,16 +10,19 @@ from typing import Any
 from django.test import override_settings
 
 from django_rtq.core.conf.config import Config, get_config
-from django_rtq.scale.placement import Placement, config_of
+from django_rtq.core.extension import parts
+from django_rtq.scale import placement
 from django_rtq.scale.shard_options import share_of
 
 _urls: list[str] = []
+_config_of_shard = placement.config_of_shard
 
 
 def put_on(urls: Sequence[str]) -> None:
     """Take these servers from now on; none: where shards are otherwise."""
     _urls[:] = urls
-    Placement.config_of = staticmethod(_on_server if urls else config_of)
+    placement.config_of_shard = _on_server if urls else _config_of_shard
+    parts.cache_clear()
 
 
 def _on_server(number: int) -> Config:

@@ -6,9 +6,9 @@ RTQ["REDIS"] without shards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from django_rtq.core.conf.config import (
     Config,
@@ -46,7 +46,8 @@ def place_of(backend: str) -> str:
     if not backend:
         return ""
     if backend.startswith(SHARD):
-        return router().place_of(backend)
+        place: str = required("place_of_shard")(backend)
+        return place
     if backend not in task_backends():
         hint = did_you_mean(backend, task_backends(), quoted=True)
         raise UnknownPlace(f"TASKS has no backend {backend!r}.{hint}")
@@ -88,30 +89,6 @@ def shard_numbers() -> list[int]:
     if shards is None or is_all_in_test_redis():
         return []
     return list(range(shards))
-
-
-class Router(Protocol):
-    """Where jobs go with RTQ["SHARDS"]."""
-
-    def config_of(self, number: int) -> Config:
-        """The settings with the place of a shard, and its share of the limits of queues."""
-
-    def new_ids(self, backend: str, queue: str) -> Callable[..., str] | None:
-        """What makes ids that name the shards of jobs, of a client and a digest. None: the jobs go to no shard."""
-
-    def check_together(self, job_ids: Iterable[str]) -> None:
-        """Raises ValueError if these jobs cannot be stored together."""
-
-    def place_of(self, name: str) -> str:
-        """The place of a shard, by a name of pinned_in(). Raises UnknownPlace."""
-
-    def shard_of_schedule(self, queue: str, client: str, name: str) -> int:
-        """The shard of a schedule's jobs."""
-
-
-def router() -> Router:
-    """That of the app that knows of shards."""
-    return cast(Router, required("router"))
 
 
 def place_of_job(backend: str, job_id: str) -> str:
@@ -167,7 +144,7 @@ def _read(backend: str) -> tuple[Config, ConnectionSettings]:
             config = config_of_backend(options)
         else:
             number = shard_of(backend) if shard_numbers() else None
-            config = get_config() if number is None else router().config_of(number)
+            config = get_config() if number is None else required("shard_config")(number)
         return config, read_connection_settings(config)
     except ConfigurationError as error:
         raise ConfigurationError(in_settings(str(error), backend)) from error

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from django_rtq.core import signals
 from django_rtq.core.broker.messages import is_refusal, queue_full
-from django_rtq.core.broker.task_backends import place_of, router, shard_numbers, shard_of, shard_place
+from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_of, shard_place
 from django_rtq.core.conf.config import Config, task_backends
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import parts, required
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import with_shard
 from django_rtq.core.schedules import Schedule, cron, every, schedule_from_settings
@@ -61,7 +61,7 @@ class ScheduledTask:
         if place or not shard_numbers():
             return place
         client = new_job(self.task, self.schedule.args, dict(self.schedule.kwargs)).client
-        return shard_place(router().shard_of_schedule(self.task.queue, client, self.name))
+        return shard_place(required("shard_of_schedule")(self.task.queue, client, self.name))
 
     def fire(self, broker: Broker, slot_ms: int) -> str:
         """Enqueue the job of a slot. Returns the answer of ScheduleStore.fire; raises what delay() raises."""

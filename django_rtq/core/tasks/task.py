@@ -14,7 +14,6 @@ from asgiref.sync import sync_to_async
 from django_rtq.core import signals
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob, Unreplicated, is_refusal, queue_full
-from django_rtq.core.broker.task_backends import router
 from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.core.conf.option import FLAG, Unfit, accepts, number, one_of, option, options_of, seconds
 from django_rtq.core.extension import no_attribute, parts, required
@@ -544,10 +543,10 @@ async def asend(task: Task[Any, Any], calls: Iterable[Arguments], all_or_none: b
 def _new_jobs(task: Task[Any, Any], queue: str, calls: Iterable[Arguments], all_or_none: bool) -> list[NewJob]:
     if get_config().shards is None:
         return [new_job(task, args, kwargs) for args, kwargs in calls]
-    new_id = router().new_ids(task.backend, queue)
+    new_id = required("new_ids")(task.backend, queue)
     jobs = [new_job(task, args, kwargs, new_id) for args, kwargs in calls]
     if all_or_none:
-        router().check_together(job.id for job in jobs)
+        required("check_together")(job.id for job in jobs)
     return jobs
 
 

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from django_rtq.core.broker import wait as module
+from django_rtq.core.broker import one_job as module
 from django_rtq.core.broker.one_job import JobAccess
-from django_rtq.core.broker.wait import wait_for_end as wait_and_ask
+from django_rtq.core.broker.one_job import wait_for_end as wait_and_ask
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import read_config
 from django_rtq.exceptions import BrokerUnavailable

@@ -8,8 +8,8 @@ import warnings
 import pytest
 
 from django_rtq import JobHandle, task
+from django_rtq.core.broker.one_job import _own_token, _token
 from django_rtq.core.broker.redis import token_waits
-from django_rtq.core.broker.wait import _own_token, _token
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, ResultTimeout
 from tests.support.jobs import QUEUE, claim, settle
