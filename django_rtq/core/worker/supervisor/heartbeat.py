@@ -148,7 +148,8 @@ class Heartbeat(Loop):
         except Exception as error:
             if what not in self._failing and not self._stopped.is_set():  # else its connection was closed
                 trace = None if isinstance(error, BrokerError) else error
-                logger.error("%s (%s) failed, others go on: %s", self.name, what, error, exc_info=trace)
+                level = logging.WARNING if isinstance(error, BrokerUnavailable) else logging.ERROR
+                logger.log(level, "%s (%s) failed, others go on: %s", self.name, what, error, exc_info=trace)
                 self._failing.add(what)
             return None
         self._failing.discard(what)
