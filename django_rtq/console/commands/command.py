@@ -113,6 +113,7 @@ class Action:
     help: str
     arguments: Sequence[Argument] = ()
     reads_only: bool = False  # or else it accepts --dry-run
+    json: str = "Print JSON."  # the help of --json
 
 
 class ActionCommand(ConsoleCommand):
@@ -123,11 +124,15 @@ class ActionCommand(ConsoleCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.epilog = self.exit_codes
-        texts = {name: action.help for name, action in self.actions.items()}
-        for name, sub_parser in add_actions(parser, texts, epilog=self.exit_codes, all_print_json=True):
-            action = self.actions[name]
+        JSON.add_to(parser)
+        actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+        for name, action in self.actions.items():
+            sub_parser = actions.add_parser(name, help=action.help, description=action.help, epilog=self.exit_codes)
+            # Without a default, which would overwrite an option before the action.
+            JSON.but(help=action.json, default=SUPPRESS).add_to(sub_parser)
             for argument in (*action.arguments, *(() if action.reads_only else (DRY_RUN,))):
                 argument.add_to(sub_parser)
+            _accept_django_options(sub_parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         getattr(self, f"do_{options['action']}")(options)
@@ -228,24 +233,6 @@ def verb_of(action: str, noun: str) -> Verb:
     """What this action does with a subject."""
     switched = {verb.name: verb for verb in SWITCHES[noun].verbs}
     return switched[action] if action in switched else ACTIONS[f"{action}_{noun}"]
-
-
-def add_actions(
-    parser: ArgumentParser, texts: Mapping[str, str], *, epilog: str | None = None, all_print_json: bool = False
-) -> Iterator[tuple[str, ArgumentParser]]:
-    """Add a sub-command for each action. Yields its name and its parser, which accepts Django's options as well.
-
-    With `all_print_json`, each accepts --json, and so does the command before the action.
-    """
-    if all_print_json:
-        JSON.add_to(parser)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    for name, text in texts.items():
-        action = actions.add_parser(name, help=text, description=text, epilog=epilog)
-        if all_print_json:  # without a default, which would overwrite an option before the action
-            JSON.but(default=SUPPRESS).add_to(action)
-        yield name, action
-        _accept_django_options(action)
 
 
 def _accept_django_options(parser: ArgumentParser) -> None:

@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandError
 from django.utils.translation import override
 
 from django_rtq.console.commands.command import SheetCommand
 from django_rtq.console.commands.job_actions import JobAction
-from django_rtq.console.commands.job_arguments import EXIT_CODES, add_job_arguments, check_selection, is_filtered
+from django_rtq.console.commands.job_arguments import JOB_ACTIONS, check_selection, is_filtered
 from django_rtq.console.commands.job_display import job_dict_in_full, job_lines
 from django_rtq.console.commands.job_selection import find_one, list_jobs
 from django_rtq.console.nouns import OneJob
@@ -35,24 +35,20 @@ NO_MATCH = "No job matches."
 class Command(SheetCommand):
     help = "List, show and cancel jobs, requeue or discard dead letters (jobs that failed too often), run jobs now."
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.epilog = EXIT_CODES
-        add_job_arguments(parser)
+    exit_codes = (
+        "Exit codes: 0 done, even if there was nothing to do; 1 an id is unknown or its job is not in a state for "
+        "this, not confirmed, unknown queue, or Redis did not answer (what was done before stays done); 64 wrong usage; 130 "
+        "stopped with Ctrl-C."
+    )
+    actions = JOB_ACTIONS
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        if options["action"] == "show":
-            self._show(options)
-            return
-        if options["action"] == "send":
-            self._send(options)
-            return
+    def do_cancel(self, options: dict[str, Any]) -> None:
         check_selection(options)
-        if options["action"] == "list":
-            (self._list_ids if options["ids"] else self._list)(options)
-        else:
-            JobAction(self, options).run()
+        JobAction(self, options).run()
 
-    def _send(self, options: dict[str, Any]) -> None:
+    do_requeue = do_discard = do_run = do_cancel
+
+    def do_send(self, options: dict[str, Any]) -> None:
         try:
             value = json.loads(options["value"])
         except ValueError as error:
@@ -69,7 +65,14 @@ class Command(SheetCommand):
             self.stdout.write(f"Sent event {one_line(options['event'])} to job {one_line(job_id)}.")
 
     @override("en")
-    def _list(self, options: dict[str, Any]) -> None:
+    def do_list(self, options: dict[str, Any]) -> None:
+        check_selection(options)
+        if options["ids"]:
+            jobs, problems = self._find(options)
+            if options["json"] or jobs:
+                self.print_part(options, JOBS, ((redacted(job), str) for job in jobs), None, if_none="")
+            self._report_problems(options, problems)
+            return
         limit = options["limit"] or (None if options["json"] or options["all"] else LISTED)
         rows, if_none = list_jobs(self.readers, options), NO_MATCH if is_filtered(options) else NONE_AT_ALL
         try:
@@ -77,14 +80,8 @@ class Command(SheetCommand):
         except WrongCursor as error:
             raise CommandError(f"--after: {error}", returncode=WRONG_USAGE) from None
 
-    def _list_ids(self, options: dict[str, Any]) -> None:
-        jobs, problems = self._find(options)
-        if options["json"] or jobs:
-            self.print_part(options, JOBS, ((redacted(job), str) for job in jobs), None, if_none="")
-        self._report_problems(options, problems)
-
     @override("en")
-    def _show(self, options: dict[str, Any]) -> None:
+    def do_show(self, options: dict[str, Any]) -> None:
         reasons: dict[str, str] = {}
         members: dict[str, Membership | None] = {}
 
