@@ -116,8 +116,9 @@ class Action:
     json: str = "Print JSON."  # the help of --json
 
 
-class ActionCommand(ConsoleCommand):
-    """A command with actions, each done by the method `do_` with its name. All print JSON with --json."""
+class SheetCommand(ConsoleCommand):
+    """A command with actions, each done by the method `do_` with its name. All print JSON with --json. Its lists are
+    sheets."""
 
     actions: ClassVar[Mapping[str, Action]]
     exit_codes: ClassVar[str]
@@ -144,10 +145,6 @@ class ActionCommand(ConsoleCommand):
         elif self.verbosity:
             for sentence in sentences:
                 self.stdout.write(sentence)
-
-
-class SheetCommand(ActionCommand):
-    """A command about the rows of a sheet."""
 
     def print_sheet(self, options: Options, sheet: Sheet[Row], rows: Iterable[Row], *, if_none: str = "") -> None:
         """Print these rows as JSON, as a table, or a sentence if there are none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -91,18 +91,15 @@ class JobAction:
 
     def _newest(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
         """The first that match, up to --limit; of dead letters, the newest of all queues together."""
-        by_place: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        by_queue: defaultdict[str, list[str]] = defaultdict(list)
         found = find_jobs(self._readers, replace(sweep.selection, states=sweep.states), shown=redacted)
         for seen, (job, _) in enumerate(islice(found, self._options["limit"]), 1):
-            by_place[job.queue, str(job.state)].append(job.id)
+            by_queue[job.queue].append(job.id)
             if seen % AT_ONCE == 0:
                 progress.show(seen)
-        numbers: Counter[str] = Counter()
-        for (queue, _), ids in by_place.items():
-            numbers[queue] += len(ids)
-        parts = (Selection(queues=[queue], states=[state], ids=ids) for (queue, state), ids in by_place.items())
-        steps = (self._readers.sweeps.steps(self._sweep(part)) for part in parts)
-        return Count(by_queue=numbers), chain.from_iterable(steps)
+        parts = (Selection(queues=[queue], states=sweep.states, ids=ids) for queue, ids in by_queue.items())
+        steps = chain.from_iterable(self._readers.sweeps.steps(self._sweep(part)) for part in parts)
+        return Count(by_queue={queue: len(ids) for queue, ids in by_queue.items()}), steps
 
     def _sweep(self, selection: Selection) -> Sweep:
         terminates = bool(self._options.get("terminate"))

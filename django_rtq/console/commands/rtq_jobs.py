@@ -37,8 +37,8 @@ class Command(SheetCommand):
 
     exit_codes = (
         "Exit codes: 0 done, even if there was nothing to do; 1 an id is unknown or its job is not in a state for "
-        "this, not confirmed, unknown queue, or Redis did not answer (what was done before stays done); 64 wrong usage; 130 "
-        "stopped with Ctrl-C."
+        "this, not confirmed, unknown queue, or Redis did not answer (what was done before stays done); 64 wrong "
+        "usage; 130 stopped with Ctrl-C."
     )
     actions = JOB_ACTIONS
 

@@ -9,6 +9,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, count
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ from django_rtq.console.reading.clients.client_list import AllClients
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.clients import ClientReader, most_queued
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
-from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadGroups, DeadLetters
+from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.reading.jobs.job_page import DEPTH, JobPage, WrongCursor, encode_cursor
 from django_rtq.console.reading.jobs.queue_position import QueuePosition
@@ -30,7 +31,7 @@ from django_rtq.console.reading.overview import Overview, SharedOverview
 from django_rtq.console.reading.queues import QueueReader
 from django_rtq.console.reading.readers import MOST_CLIENTS, QueuePage, Readers, readers_of
 from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
-from django_rtq.console.reading.task_details import TaskDetails, TaskReader
+from django_rtq.console.reading.task_details import TaskReader
 from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards
 from django_rtq.console.shards.merged_page import merged_page, order, read_places, write_places
 from django_rtq.core.broker.brokers import get_broker
@@ -165,10 +166,12 @@ class AllShards(Readers):
             )
         )
         unfinished = {number: page.page for number, page in pages.items() if begun.get(number, "") is not None}
+        states = [page.clients[0].queue_state for page in pages.values() if page.clients]  # others have run no jobs
+        clients = _merged_clients({number: page.clients for number, page in pages.items()}, "client")
         return QueuePage(
             details=merge(page.details for page in pages.values()),
             page=merged_page(unfinished, begun, limit, lambda place: 0),
-            clients=merged_busiest({number: page.clients for number, page in pages.items()}, MOST_CLIENTS),
+            clients=most_queued([replace(each, queue_state=merge(states)) for each in clients], MOST_CLIENTS),
             versions=merged_versions(page.versions for page in pages.values()),
             series=merge_series([page.series for page in pages.values()]),
             deploys=next(iter(pages.values())).deploys,
@@ -178,33 +181,20 @@ class AllShards(Readers):
 # -- what several shards say of the same thing, as one value, where that depends on the shards
 
 
-def merged_busiest(by_shard: Mapping[int, Sequence[ClientInQueue]], limit: int) -> list[ClientInQueue]:
-    """The clients of a queue with most waiting jobs. A shard without any has run no jobs, either."""
-    states = [found[0].queue_state for found in by_shard.values() if found]
-    clients = [replace(client, queue_state=merge(states)) for client in _merged_clients(by_shard, "client")]
-    return most_queued(clients, limit)
+def _merged_groups(by_shard: Mapping[int, Any]) -> Any:
+    """What has groups of dead letters."""
+    return merge(
+        replace(found, groups=[replace(group, shards=(number,)) for group in found.groups])
+        for number, found in by_shard.items()
+    )
 
 
-def merged_dead(by_shard: Mapping[int, DeadGroups]) -> DeadGroups:
-    """The groups of all shards."""
-    return merge(replace(found, groups=_located(number, found.groups)) for number, found in by_shard.items())
-
-
-def _located(number: int, groups: Sequence[DeadGroup]) -> list[DeadGroup]:
-    return [replace(group, shards=(number,)) for group in groups]
-
-
-def merged_counts(by_shard: Mapping[int, AllClients]) -> AllClients:
+def _merged_counts(by_shard: Mapping[int, AllClients]) -> AllClients:
     """The clients of all queues of all shards: each figure is a sum over queues."""
     for number, counts in by_shard.items():
         for queue in counts.queues:
             queue.shard = number
     return merge(by_shard.values())
-
-
-def merged_in_queues(by_shard: Mapping[int, Sequence[ClientInQueue]]) -> list[ClientInQueue]:
-    """A client in each queue."""
-    return _merged_clients(by_shard, "queue")
 
 
 def _merged_clients(by_shard: Mapping[int, Sequence[ClientInQueue]], name: str) -> list[ClientInQueue]:
@@ -217,16 +207,7 @@ def _merged_clients(by_shard: Mapping[int, Sequence[ClientInQueue]], name: str) 
     return merge_by(name, sorted(clients, key=lambda client: not client.is_known))
 
 
-def merged_in_queue(
-    queue: str, by_shard: Mapping[int, tuple[QueueState, Sequence[ClientInQueue]]]
-) -> tuple[QueueState, list[ClientInQueue]]:
-    """A queue, and some of its clients."""
-    states = [state for state, _ in by_shard.values()]
-    whole = replace(merge(states), limits=merged_limits(queue, [state.limits for state in states]))
-    return whole, _merged_clients({number: clients for number, (_, clients) in by_shard.items()}, "client")
-
-
-def merged_limits(queue: str, every: Sequence[Limits]) -> Limits:
+def _merged_limits(queue: str, every: Sequence[Limits]) -> Limits:
     """The limits of a queue, of which each shard has a part, unless the queue as a whole is in one shard."""
     first = united(every)
     if get_config().queue(queue).shards:
@@ -243,11 +224,6 @@ def _whole(first: Limit, values: Sequence[Any]) -> Limit:
     rates = [tuple(map(int, encode_rate(value).split("/"))) for value in parts]
     starts, per_ms = rates[0][0], sum(number / period_ms for number, period_ms in rates)
     return replace(first, value=LIMIT_KINDS["rate"].decode(f"{starts}/{round(starts / per_ms)}"))
-
-
-def merged_task(by_shard: Mapping[int, TaskDetails]) -> TaskDetails:
-    """A task."""
-    return merge(replace(task, groups=_located(number, task.groups)) for number, task in by_shard.items())
 
 
 # -- readers
@@ -336,7 +312,7 @@ class _Search(JobWalk):
 
 
 class _DeadLetters(_Merged, DeadLetters):
-    all_groups = _each("dead_letters.all_groups", by_shard=merged_dead)
+    all_groups = _each("dead_letters.all_groups", by_shard=_merged_groups)
 
     def with_messages(self, groups: Sequence[DeadGroup]) -> list[DeadGroup]:
         """Each group is read where its newest dead letter is."""
@@ -352,17 +328,20 @@ class _Limits(_Merged, LimitReader):
     def read(self, queue: str) -> QueueLimits:
         """Only of the queue, and of each client."""
         every = self._shards.every(lambda readers: readers.limits.read(queue))
-        whole = merged_limits(queue, [limits.queue for limits in every])
+        whole = _merged_limits(queue, [limits.queue for limits in every])
         return replace(every[0], queue=whole, default=united([limits.default for limits in every]), clients={})
 
 
 class _Clients(_Merged, ClientReader):
-    get = _each("clients.get", by_shard=merged_in_queues)
-    all = _each("clients.all", by_shard=merged_counts)
-    count = _each("clients.count", by_shard=merged_counts)
+    get = _each("clients.get", by_shard=partial(_merged_clients, name="queue"))
+    all = _each("clients.all", by_shard=_merged_counts)
+    count = _each("clients.count", by_shard=_merged_counts)
 
     def in_queue(self, queue: str, clients: Collection[str]) -> tuple[QueueState, list[ClientInQueue]]:
-        return merged_in_queue(queue, self._shards.ask(lambda readers, _: readers.clients.in_queue(queue, clients)))
+        by_shard = self._shards.ask(lambda readers, _: readers.clients.in_queue(queue, clients))
+        states = [state for state, _ in by_shard.values()]
+        whole = replace(merge(states), limits=_merged_limits(queue, [state.limits for state in states]))
+        return whole, _merged_clients({number: found for number, (_, found) in by_shard.items()}, "client")
 
 
 class _Sweeper(_Merged, Sweeper):
@@ -378,7 +357,7 @@ class _Sweeper(_Merged, Sweeper):
 
 
 class _Tasks(_Merged, TaskReader):
-    get = _each("tasks.get", by_shard=merged_task)
+    get = _each("tasks.get", by_shard=_merged_groups)
 
     def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
         every = self._shards.every(lambda readers: readers.tasks.all(hours))

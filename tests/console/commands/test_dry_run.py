@@ -4,7 +4,7 @@ import pytest
 from django.core.management import load_command_class
 
 from django_rtq import every, task
-from django_rtq.console.commands.command import ActionCommand
+from django_rtq.console.commands.command import SheetCommand
 from django_rtq.core.tasks import registry
 from django_rtq.models import Schedule
 from tests.support.commands import run
@@ -96,5 +96,5 @@ def test_json_says_that_it_is_a_dry_run(used):
 def test_each_action_that_changes_something_has_it(name):
     command = load_command_class("django_rtq", name)
 
-    assert isinstance(command, ActionCommand)
+    assert isinstance(command, SheetCommand)
     assert [action for action, declared in command.actions.items() if declared.reads_only] == ["list"]
