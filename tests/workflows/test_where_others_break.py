@@ -50,23 +50,6 @@ def test_callback_comes_after_a_group_of_any_size_and_gets_a_list(size):
     assert result_of(flow, "total") == sum(2 * number for number in range(size))
 
 
-def test_callback_comes_after_a_group_in_a_chain_in_a_group(journal):
-    with workflow("nested") as flow:
-        first = flow.add(tasks.double, 1)
-        beside = flow.add(tasks.double, first.result)
-        before = flow.add(tasks.double, beside.result)
-        inner = flow.map(tasks.double, [10, 20])
-        of_inner = flow.after(before).add(total, inner.results)
-        of_outer = flow.add(total, beside.result, of_inner.result)
-        flow.add(tasks.report, "end", of_outer.result)
-
-    runs = drain()
-
-    assert flow.handle.state is WorkflowState.SUCCEEDED
-    assert runs[-1].result == "end: 64"
-    assert journal.starts("report end") == 1
-
-
 def test_a_failure_in_a_nested_chain_is_said_and_nobody_polls_for_it(redis, journal):
     calls.clear()
     with workflow("nested") as flow:

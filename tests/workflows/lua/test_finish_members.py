@@ -5,10 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from django_rtq import signals
 from django_rtq.core.broker import settlement as module
 from django_rtq.core.broker.settlement import ACK_MEMBER, AT_ONCE, NOTE_TIME, Settlement
 from django_rtq.workflows import workflow_store
 from tests.support.jobs import QUEUE, WORKER, claim, queued_job, settle, settlement
+from tests.support.receivers import receiving
 from tests.support.snapshots import changes, live_jobs, snapshot
 from tests.support.workflows import FLOW, begun_flow, claim_members, fields_of, states_of
 
@@ -165,6 +167,22 @@ def test_results_are_kept_where_others_take_them(redis, broker):
     kept = redis.hgetall(broker.keys.of(QUEUE).step_results + FLOW.encode())
     assert kept == {b"0": b'{"result": 7}', b"1": b'{"result": 7}'}
     assert fields_of(broker)["kept_bytes"] == str(2 * len('{"result": 7}'))
+
+
+def test_a_workflow_whose_last_job_succeeds_is_over_once(redis, broker, heard_ends):
+    begun_flow(broker, {"size": 2})
+    members = claim_members(broker)
+    settle(broker, "ack", *members)
+    settle(broker, "ack", *members)
+
+    assert heard_ends == [FLOW]
+
+
+@pytest.fixture
+def heard_ends():
+    heard = []
+    with receiving(lambda workflow_id, **_: heard.append(workflow_id), signals.workflow_ended):
+        yield heard
 
 
 # -- several workflows
