@@ -52,9 +52,7 @@ _HEADER = "celery"  # retries of the jobs that this one replaces
 _WITHOUT_LIMIT = 1_000_000  # retries, for max_retries=None
 
 #: What to do instead of an option of @shared_task without a counterpart.
-_REFUSED = ("base", "rate_limit", "typing", "serializer", "compression")
-_INSTEAD = {name: INSTEAD[name] for name in _REFUSED}
-_INSTEAD |= dict.fromkeys(("link", "link_error"), "Pass it to apply_async().")
+_INSTEAD = INSTEAD | dict.fromkeys(("link", "link_error"), "Pass it to apply_async().")
 _NAMES = {"queue": "queue_name", "name": "name", "priority": "priority", "expires": "expires"}  # as @task has them
 _KNOWN = {
     *("bind", "acks_late", "ignore_result", "time_limit", "soft_time_limit"),

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django_rtq.testing.activation import Activation
-from django_rtq.testing.captured import CapturedJobs, captured
+from django_rtq.testing.captured import CapturedJobs
 from django_rtq.testing.drain import drain
-from django_rtq.testing.eager import EagerJobs, eager
+from django_rtq.testing.eager import EagerJobs
 from django_rtq.testing.private_redis import private_redis
 
 if TYPE_CHECKING:
@@ -22,20 +22,18 @@ class _Mixin(_TestCase):
     """Enters a helper for setUpClass() and setUpTestData(), and a new one around setUp(), test and tearDown()."""
 
     jobs: Any
-
-    @classmethod
-    def _new_helper(cls) -> Activation:
-        raise NotImplementedError
+    eager_options: ClassVar[Mapping[str, Any]] = {}  # of EagerMixin: options of eager()
+    _helper: ClassVar[type[Activation]]
 
     @classmethod
     def setUpClass(cls) -> None:
-        helper = cls._new_helper()
+        helper = cls._helper(**cls.eager_options)
         helper.__enter__()
         cls.addClassCleanup(helper.__exit__, None, None, None)
         super().setUpClass()
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
-        with self._new_helper() as self.jobs:
+        with self._helper(**self.eager_options) as self.jobs:
             return super().run(result)
 
 
@@ -43,28 +41,18 @@ class CapturedMixin(_Mixin):
     """Collects the jobs of each test in `self.jobs`. Put it before TestCase."""
 
     jobs: CapturedJobs
-
-    @classmethod
-    def _new_helper(cls) -> CapturedJobs:
-        return captured()
+    _helper = CapturedJobs
 
 
 class EagerMixin(_Mixin):
     """Runs the jobs of each test at once; the runs are in `self.jobs`. Put it before TestCase."""
 
     jobs: EagerJobs
-    eager_options: ClassVar[Mapping[str, Any]] = {}  # options of eager()
-
-    @classmethod
-    def _new_helper(cls) -> EagerJobs:
-        return eager(**cls.eager_options)
+    _helper = EagerJobs
 
 
 class DrainMixin(_Mixin):
     """Gives each test an empty private_redis(), and `self.drain()`. Put it before TestCase."""
 
     drain = staticmethod(drain)
-
-    @classmethod
-    def _new_helper(cls) -> Activation:
-        return private_redis()
+    _helper = private_redis

@@ -8,7 +8,6 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from types import TracebackType
@@ -143,15 +142,6 @@ class After:
         return step
 
 
-@dataclass(slots=True)
-class _Part:
-    """The calls of up to 500 members."""
-
-    place: int  # of the first one in its step
-    lines: list[str] = field(default_factory=list)
-    size: int = 0
-
-
 class StepCollector(After):
     """Collects steps, and checks their calls when they are added. For one thread."""
 
@@ -164,7 +154,7 @@ class StepCollector(After):
         self._client, self._headers = client, dict(headers)
         self._fields: dict[str, Argument] = {}
         self._steps: list[AnyStep] = []
-        self._parts: list[tuple[str, _Part]] = []
+        self._parts: list[tuple[str, list[str]]] = []  # "step:place of its first member", calls
         self._next: dict[int, list[str]] = {}
         self._clients: dict[int, Counter[str]] = {}  # of the jobs of a step
         self._backend: str | None = None
@@ -196,11 +186,12 @@ class StepCollector(After):
         self._check_step(task, number)
         if self._headers and not task.headers:
             task = task.using(headers=self._headers)
-        waits, parts = dict(after), [_Part(0)]
+        waits, lines, length = dict(after), list[str](), 0
+        parts = {0: lines}  # by the place of the first call
         size, clients = 0, self._clients.setdefault(number, Counter())
 
         def collect(called: Task[Any, Any], calls: Iterable[Any]) -> None:
-            nonlocal task, size
+            nonlocal task, size, lines, length
             task = called
             for args, kwargs in calls:
                 for reference in references_in((args, kwargs)):
@@ -209,11 +200,10 @@ class StepCollector(After):
                 client = self._client_of(task, job)
                 clients[client] += 1
                 line = _line(job, client)
-                if parts[-1].lines and (len(parts[-1].lines) == PART or parts[-1].size + len(line) > PART_BYTES):
-                    parts.append(_Part(size))
-                parts[-1].lines.append(line)
-                parts[-1].size += len(line)
-                size += 1
+                if lines and (len(lines) == PART or length + len(line) > PART_BYTES):
+                    lines, length = parts.setdefault(size, []), 0
+                lines.append(line)
+                length, size = length + len(line), size + 1
 
         self._pass_through_middleware(task, checked_calls(task.name, calls), collect)
         if first + size > MAX_MEMBERS:
@@ -223,13 +213,13 @@ class StepCollector(After):
         self._members += size
         self._steps.append(step)
         if size:
-            self._parts += [(f"{number}:{part.place}", part) for part in parts]
+            self._parts += [(f"{number}:{place}", lines) for place, lines in parts.items()]
         self._fields |= {
             f"task:{number}": task.name,
             f"queue:{number}": task.queue,
             f"size:{number}": size,
             f"first:{number}": first,
-            f"parts:{number}": " ".join(str(part.place) for part in parts) if size else "",
+            f"parts:{number}": " ".join(map(str, parts)) if size else "",
             f"after:{number}": " ".join(f"{other}{how}" for other, how in sorted(waits.items())),
             f"state:{number}": "waiting",
             f"ends:{number}": "0 0 0",
@@ -481,7 +471,7 @@ class WorkflowBuilder(StepCollector):
         if key:
             fields["key"] = key
         # References to results have the first id.
-        parts = [(name, "".join(part.lines).replace(self.reference, self._id)) for name, part in self._parts]
+        parts = [(name, "".join(lines).replace(self.reference, self._id)) for name, lines in self._parts]
         return NewWorkflow(
             id=self.id, key=key, fields=fields, parts=parts, rooms=self._rooms(), token=secrets.token_hex(8)
         )
@@ -538,7 +528,7 @@ class AddedSteps(StepCollector):
             texts.append(" ".join(self._next.get(step.number, ())))
         broker = get_broker(place_of_job(self._backend or "", self._id))
         shape = f"{crc32(repr(texts).encode()):x}"
-        parts = [(name, "".join(part.lines)) for name, part in self._parts]
+        parts = [(name, "".join(lines)) for name, lines in self._parts]
         broker.register_queues({str(self._fields[f"queue:{step.number}"]) for step in self._steps})
         answer, what = workflow_store(broker).add(self._holder, shape, texts, parts)
         self.are_sent = answer in ("ok", "added")
