@@ -69,7 +69,7 @@ class Column:
     """One column of a table; numbers are aligned right."""
 
     title: str
-    cell: Callable[[Any], object] | None = None  # of an item; None: the items are rows of cells
+    cell: Callable[[Any], object]  # of an item
     right: bool = False
 
 
@@ -81,8 +81,8 @@ def table(columns: Sequence[Column], items: Iterable[Any], width: int | None = N
 
     The first column, which names the item, and numbers are not cut.
     """
-    rows = [item if columns[0].cell is None else [c.cell(item) for c in columns if c.cell] for item in items]
-    lines = [[column.title for column in columns], *(list(map(_cell, row)) for row in rows)]
+    lines = [[column.title for column in columns]]
+    lines += ([_cell(column.cell(item)) for column in columns] for item in items)
     widths = [max(map(_width, cells)) for cells in zip(*lines, strict=True)]
     if width is not None:
         _narrow(widths, columns, width)

@@ -1,6 +1,7 @@
 """Text for terminals: safe, short, and in units that a person would take."""
 
 from datetime import timedelta
+from operator import itemgetter
 
 import pytest
 from django.utils import timezone
@@ -52,7 +53,7 @@ def test_numbers_and_nouns():
 
 
 def test_columns_are_as_wide_as_their_widest_cell():
-    columns = [Column("NAME"), Column("N", right=True), Column("LAST")]
+    columns = [Column("NAME", itemgetter(0)), Column("N", itemgetter(1), right=True), Column("LAST", itemgetter(2))]
 
     assert table(columns, [("日本", "1", "x"), ("e\u0301", "1,234", "")]) == [
         "NAME      N  LAST",
@@ -83,7 +84,8 @@ LONG = ("the-name-is-never-cut", "日本" * 10, "0123456789" * 3, "1,000,000")
     ],
 )
 def test_long_texts_are_cut_to_the_width(width, row):
-    columns = [Column("NAME"), Column("TEXT"), Column("MORE"), Column("NUMBER", right=True)]
+    names = enumerate(("NAME", "TEXT", "MORE", "NUMBER"))
+    columns = [Column(name, itemgetter(place), right=name == "NUMBER") for place, name in names]
 
     assert table(columns, [LONG], width)[1] == row
 

@@ -96,7 +96,9 @@ def workers_quiet(seen: Seen) -> Iterator[Incident]:
     if not names:
         return
     jobs = sum(waiting_jobs(row.details) for row in overview.queues if row.details.name in names)
-    longest = max((_last_to_be_quiet(overview, name) for name in names), key=_quiet_seconds)
+    # A queue is quiet since the last of its workers is.
+    serving = ([worker for worker in overview.living if name in worker.queues] for name in names)
+    longest = max((min(workers, key=_quiet_seconds) for workers in serving), key=_quiet_seconds)
     are_all = all(worker.is_quiet for worker in overview.living)
     choice = "--all" if are_all else " ".join(f"--queue {name}" for name in names)
     yield workers_quiet.incident(
@@ -271,11 +273,6 @@ def _waiting(overview: Overview) -> dict[str, QueueDetails]:
     return {row.details.name: row.details for row in overview.queues if waiting_jobs(row.details)}
 
 
-def _last_to_be_quiet(overview: Overview, queue: str) -> WorkerDetails:
-    """A queue is quiet since the last of its workers is."""
-    return min((worker for worker in overview.living if queue in worker.queues), key=_quiet_seconds)
-
-
 def _quiet_seconds(worker: WorkerDetails) -> float:
     return worker.quiet_seconds or 0.0
 
@@ -293,11 +290,13 @@ def is_silent(worker: WorkerDetails) -> bool:
 
 
 def is_hung(job: RunningJob) -> bool:
-    """Whether a running job is over its time limit, or runs much longer than usual."""
+    """Whether a running job is over its time limit, or runs ten times as long as usual."""
     limit = time_limit_of(job)
-    if job.looks_hung(limit):
+    if limit is not None and job.seconds > limit:
         return True
-    return limit is None and job.usual_seconds is None and job.seconds > incident_options().running_seconds
+    if job.usual_seconds is not None:
+        return job.seconds > max(10.0, 10 * job.usual_seconds)
+    return limit is None and job.seconds > incident_options().running_seconds
 
 
 def time_limit_of(job: RunningJob) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -133,14 +133,16 @@ class UnknownTask:
     workers: Sequence[str]  # names of those that claimed some, the latest first, three at most
 
     @classmethod
-    def read(cls, task: bytes, line: bytes, now_ms: int) -> UnknownTask | None:
-        """Read what the script note_unknown_task has noted; None if no worker met such a job lately."""
-        since, last, seen, jobs, before, *workers = line.decode(errors="replace").split(" ")
-        park_ms = round(PARK_SECONDS * 1000)
-        if now_ms - int(last) > 2 * park_ms:
-            return None
-        numbers = [int(jobs)] if now_ms // park_ms > int(seen) else [int(jobs), int(before)]
-        return cls(task=task.decode(errors="replace"), since=moment(int(since)), jobs=max(numbers), workers=workers)
+    def read_all(cls, noted: Mapping[bytes, bytes], now_ms: int) -> list[UnknownTask]:
+        """Read what the script note_unknown_task has noted, without tasks of which no worker met a job lately."""
+        found, park_ms = [], round(PARK_SECONDS * 1000)
+        for task, line in sorted(noted.items()):
+            since, last, seen, jobs, before, *workers = line.decode(errors="replace").split(" ")
+            if now_ms - int(last) <= 2 * park_ms:
+                most = int(jobs) if now_ms // park_ms > int(seen) else max(int(jobs), int(before))
+                name = task.decode(errors="replace")
+                found.append(cls(task=name, since=moment(int(since)), jobs=most, workers=workers))
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,13 +154,6 @@ class RunningJob(JobDetails):
     lease_left_seconds: float = 0.0  # of its worker; below 0: it is about to be reclaimed
     time_limit: float | None = None  # seconds, if it is set for this call
     usual_seconds: float | None = None  # 95th percentile of its task; None: unknown, or not read
-
-    def looks_hung(self, time_limit: float | None = None) -> bool:
-        """Whether it exceeds its time limit, or runs ten times as long as usual. Takes the limit of its task."""
-        limit = self.time_limit if self.time_limit is not None else time_limit
-        if limit is not None and self.seconds > limit:
-            return True
-        return self.usual_seconds is not None and self.seconds > max(10.0, 10 * self.usual_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,6 @@ from django_rtq.console.reading.metrics.reader import (
     HOUR_MS,
     Deploy,
     TaskMetrics,
-    add_counters,
     deploy_commands,
     read_deploys,
     read_task_metrics,
@@ -119,10 +118,6 @@ class QueueRow:
         return min(1.0, self.per_minute("run_ms") / 60_000 / self.slots) if self.slots else None
 
 
-def _with_all_memory(servers: Sequence[ServerDetails]) -> ServerDetails:
-    return replace(servers[0], used_memory=total(server.used_memory for server in servers))
-
-
 def _all_workflows(every: Sequence[WorkflowStates]) -> WorkflowStates:
     def oldest_first(name: str) -> list[BlockedWorkflow]:
         return sorted(chain.from_iterable(getattr(each, name) for each in every), key=lambda flow: flow.since)
@@ -139,7 +134,9 @@ class Overview:
     queues: list[QueueRow] = field(metadata=rows_by("details.name"))
     workers: list[WorkerDetails] = field(metadata=JOINED)
     #: Of several, but for its memory, the first.
-    server: ServerDetails = field(metadata=by(_with_all_memory))
+    server: ServerDetails = field(
+        metadata=by(lambda every: replace(every[0], used_memory=total(server.used_memory for server in every)))
+    )
     #: Queues in which no scheduler has looked for due jobs lately.
     unscheduled: list[str] = field(default_factory=list, metadata=by(lambda lists: sorted({*chain(*lists)})))
     deploys: list[Deploy] = field(default_factory=list)  # the newest first; none without RTQ["VERSION"]
@@ -186,7 +183,7 @@ class OverviewReader:
         `with_totals` adds what metrics for Prometheus need, and brings it up to date in Redis.
         """
         also = [*(flows := workflow_commands(self._broker)), *deploy_commands(self._broker)]
-        names, known, info, replies_to_also = self.read_names(with_info=True, also=also)
+        names, known, info, replies_to_also = self._read_names(also)
         packet, hour = Packet(), info.now_ms // HOUR_MS
         kept_hour, past = self._last_hour  # it does not change any more
         if kept_hour != hour - 1:
@@ -198,7 +195,8 @@ class OverviewReader:
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
         of_queues = {name: replies[f"queue {name}"] for name in names}
         past = {
-            name: past[name] if name in past else _run_counters(of_queue.pop()) for name, of_queue in of_queues.items()
+            name: past[name] if name in past else read_task_metrics([of_queue.pop()], {}, b"w")
+            for name, of_queue in of_queues.items()
         }
         self._last_hour = (hour - 1, past)
         workers = _read_workers(names, _notes(known, replies), replies["processing"])
@@ -223,34 +221,30 @@ class OverviewReader:
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """The workers of these queues and the jobs that they run. See Readers.workers()."""
-        every, known, _, _ = self.read_names()
-        names = every if queues is None else list(queues)
-        packet = Packet()
+        commands: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1)]
+        every, every_worker = self._redis.execute(commands, resend=True)
+        names = read_queue_names(every) if queues is None else list(queues)
+        known, packet = [worker.decode() for worker in every_worker], Packet()
         self._add_workers(packet, names, known)
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
         workers = _read_workers(names, _notes(known, replies), replies["processing"])
         return _with_usual(workers, dict.fromkeys(names, self._usual_metrics(names))) if with_usual else workers
 
-    def read_names(
-        self, *, with_info: bool = False, also: Sequence[Command] = ()
-    ) -> tuple[list[str], list[str], ServerDetails, list[Any]]:
-        """The names of all queues and workers, and the server; its details only `with_info`. And the replies to
-        `also`."""
+    # -- inside
+
+    def _read_names(self, also: Sequence[Command]) -> tuple[list[str], list[str], ServerDetails, list[Any]]:
+        """The names of all queues and workers, the server, and the replies to `also`."""
         commands: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1), ("TIME",)]
-        commands += [read_format(self._keys), ("GET", self._keys.data_lost)]
-        more: list[Command] = [*also, *([("INFO",)] if with_info else [])]
-        queues, workers, time, stored_format, lost, *info = self._redis.execute_each([*commands, *more], resend=True)
+        commands += [("INFO",), read_format(self._keys), ("GET", self._keys.data_lost), *also]
+        replies = self._redis.execute_each(commands, resend=True)
+        queues, workers, time, info, stored_format, lost, *of_others = replies
         check_format(stored_format, self._keys)
-        of_others, info = info[: len(also)], info[len(also) :]
         for reply in (queues, workers, time, lost, *of_others):
             if isinstance(reply, BrokerError):
                 raise reply
-        now_ms = clock_ms(time)
-        text = info[0] if info and not isinstance(info[0], BrokerError) else b""
-        server = replace(read_server(text, now_ms), data_lost_ms=int(lost) if lost else None)
-        return read_queue_names(queues), [w.decode() for w in workers], self._with_refusals(server), of_others
-
-    # -- inside
+        server = read_server(b"" if isinstance(info, BrokerError) else info, clock_ms(time))
+        server = self._with_refusals(replace(server, data_lost_ms=int(lost) if lost else None))
+        return read_queue_names(queues), [worker.decode() for worker in workers], server, of_others
 
     def _with_refusals(self, server: ServerDetails) -> ServerDetails:
         """With the warning "full" if it has refused commands since this reader last looked."""
@@ -306,7 +300,7 @@ class OverviewReader:
             task_failures=read_task_failures(in_a_row, periods),
             newest_dead=_latest(name, dead),
             newest_retrying=_latest(name, retrying),
-            unknown_tasks=_unknown(noted, overview[0]),
+            unknown_tasks=UnknownTask.read_all(as_dict(noted), overview[0]),
             totals=read_totals(hour, counters) if with_totals else [],
             busiest=BusiestClient.read(busiest),
         )
@@ -340,7 +334,10 @@ class SharedOverview:
         with self._lock:
             if self._latest is None or (self._latest_at < asked_at if fresh else self._until <= asked_at):
                 began_at = time.monotonic()
-                self._latest = self._try_to_read()
+                try:
+                    self._latest = self._reader.read()
+                except BrokerError as error:
+                    self._latest = error
                 now = self._latest_at = time.monotonic()
                 self._until = now + max(SHARED_SECONDS, REST * (now - began_at))
             if isinstance(self._latest, BrokerError):
@@ -360,12 +357,6 @@ class SharedOverview:
             series = self._reader.series.history(names, minutes, step, int(overview.now.timestamp() * 1000))
             self._history[key] = (time.monotonic(), names, series)
         return series
-
-    def _try_to_read(self) -> Overview | BrokerError:
-        try:
-            return self._reader.read()
-        except BrokerError as error:
-            return error
 
 
 def _notes(known: Sequence[str], replies: Replies) -> Notes:
@@ -399,11 +390,6 @@ def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]
         )
         for name, worker in sorted((worker.decode(), worker) for worker in leases)
     ]
-
-
-def _unknown(noted: list[bytes], now_ms: int) -> list[UnknownTask]:
-    lately = (UnknownTask.read(task, line, now_ms) for task, line in sorted(as_dict(noted).items()))
-    return [task for task in lately if task is not None]
 
 
 def _latest(queue: str, found: Sequence[bytes]) -> JobDetails | None:
@@ -450,13 +436,6 @@ def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_
             progress=Progress.read(progress) if progress else None,
             is_stopping=bool(wish),
         )
-
-
-def _run_counters(flat: Sequence[Any]) -> dict[str, TaskMetrics]:
-    """Counters of tasks without those of waits, as HGETALL replies them."""
-    counts: dict[str, TaskMetrics] = {}
-    add_counters(counts, flat, without=b"w")
-    return counts
 
 
 def _worker_details(

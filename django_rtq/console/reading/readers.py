@@ -106,7 +106,7 @@ class Readers:
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """The workers of these queues and the jobs that they run; of all queues, if none is named.
 
-        `with_usual` adds to each job how long its task usually runs: see RunningJob.looks_hung().
+        `with_usual` adds to each job how long its task usually runs.
         """
         return self.overview.workers(queues, with_usual=with_usual)
 

@@ -87,16 +87,14 @@ class Sweep:
         return How(latest_ms=latest_ms, target=self.target, running=running)
 
 
-def _positive_sums(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    return {queue: number for queue, number in sum_of_counts(counts).items() if number}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
     """How many jobs are meant."""
 
     #: Queues without any are left out.
-    by_queue: Mapping[str, int] = field(default_factory=dict, metadata=by(_positive_sums))
+    by_queue: Mapping[str, int] = field(
+        default_factory=dict, metadata=by(lambda counts: +Counter(sum_of_counts(counts)))
+    )
     #: Queues that may have more: their lists were not searched to the end.
     cut: frozenset[str] = field(default=frozenset(), metadata=UNION)
     searched: int = field(default=0, metadata=SUM)

@@ -14,13 +14,11 @@ def test_it_is_read_for_a_minute(ago_ms, slices_ago, jobs):
     now = 100 * PARK_MS + 5
     line = f"{now - 90_000} {now - ago_ms} {100 - slices_ago} 3 7 web1:7:x web2:7:x"
 
-    found = UnknownTask.read(TASK.encode(), line.encode(), now)
+    found = UnknownTask.read_all({TASK.encode(): line.encode()}, now)
 
-    if jobs is None:
-        assert found is None
-    else:
-        assert (found.task, found.jobs, found.workers) == (TASK, jobs, ["web1:7:x", "web2:7:x"])
-        assert round(found.since.timestamp() * 1000) == now - 90_000
+    assert [(each.task, each.jobs, each.workers, round(each.since.timestamp() * 1000)) for each in found] == (
+        [(TASK, jobs, ["web1:7:x", "web2:7:x"], now - 90_000)] if jobs else []
+    )
 
 
 def test_the_overview_names_them(broker, readers):
