@@ -236,7 +236,7 @@ def _adopt_declared(found: Any) -> None:
         min(ours, key=lambda backend: backend.alias != DEFAULT_TASK_BACKEND_ALIAS).adopt(found)
 
 
-registry.add_adopter(_adopt_declared)
+registry.adopters.append(_adopt_declared)
 
 
 def _changes(known: Task[Any, Any], task: RTQTask, wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ What brings redis-py along is imported where it is needed: most checks need no s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.core.cache import caches
@@ -24,7 +24,7 @@ from django_rtq.core.transactions import named_database, written_database
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
 
 if TYPE_CHECKING:
-    from django_rtq.core.broker.redis.connections import ConnectionSettings
+    pass
 
 _PLAIN_URL = re.compile(r"redis://[a-z0-9.-]+(:\d{1,4})?(/\d{1,3})?")
 _DJANGOS_CACHES = "django.core.cache.backends."
@@ -41,15 +41,18 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
         places = [] if _is_plain(config) else [connection_settings_of(place) for place in shard_places()]
     except ConfigurationError as error:
         return [Error(str(error), id="rtq.E001")]
-    for where, alias in _shared_with_caches(places):
-        return [
-            Error(
-                f"The queues are in {where}, which the cache {alias!r} uses too. cache.clear() runs FLUSHDB: "
-                "it would delete all jobs.",
-                hint='Set another database in RTQ["REDIS"], or its number in RTQ["DB"].',
-                id="rtq.E003",
-            )
-        ]
+    if places:
+        from django_rtq.core.broker.redis.clients_of_project import caches_in
+
+        for where, alias in ((place, alias) for place in places for alias in caches_in(place)):
+            return [
+                Error(
+                    f"The queues are in {where}, which the cache {alias!r} uses too. cache.clear() runs FLUSHDB: "
+                    "it would delete all jobs.",
+                    hint='Set another database in RTQ["REDIS"], or its number in RTQ["DB"].',
+                    id="rtq.E003",
+                )
+            ]
     if config.lease_seconds < 5:
         return [
             Warning(
@@ -67,13 +70,6 @@ def _is_plain(config: Config) -> bool:
         return False
     backends = [str(cache.get("BACKEND")) for cache in caches.settings.values()]
     return all(name.startswith(_DJANGOS_CACHES) and "redis" not in name for name in backends)
-
-
-def _shared_with_caches(places: Sequence[ConnectionSettings]) -> Iterator[tuple[ConnectionSettings, str]]:
-    if places:
-        from django_rtq.core.broker.redis.clients_of_project import caches_in
-
-        yield from ((place, alias) for place in places for alias in caches_in(place))
 
 
 def check_schedules(**kwargs: Any) -> list[CheckMessage]:

@@ -130,7 +130,10 @@ def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
             "six, with the second before them."
         )
     fields = ["*" if text == "?" else text for text in fields]
-    _check_zone(tz)
+    try:
+        ZoneInfo(tz or time_zone_name())
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
+        raise InvalidTask(f"cron: {tz!r} is not a time zone.") from error
     try:
         return _schedule("cron", options, expression=" ".join(fields), tz=tz)
     except CronSimError as error:
@@ -230,13 +233,6 @@ def _start_ms(start: Any, every_ms: int) -> int:
     if isinstance(start, timedelta):
         return round(start.total_seconds() * 1000) % every_ms
     raise InvalidTask(f"every: start is {start!r}, but has to be seconds, a timedelta or an aware datetime.")
-
-
-def _check_zone(tz: Any) -> None:
-    try:
-        ZoneInfo(tz or time_zone_name())
-    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
-        raise InvalidTask(f"cron: {tz!r} is not a time zone.") from error
 
 
 def _duration_in_words(ms: int) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from django.db import connections
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable
@@ -53,14 +52,10 @@ def close_connection_pools() -> None:
     """Close the connection pools of this process before a fork, because two processes must not share their sockets."""
     for alias, settings in connections.settings.items():
         if settings.get("OPTIONS", {}).get("pool"):
-            _close_pool(connections[alias])
-
-
-def _close_pool(connection: BaseDatabaseWrapper) -> None:
-    try:
-        connection.close_pool()  # type: ignore[attr-defined]
-    except Exception:
-        logger.exception("the connection pool of database %r could not be closed", connection.alias)
+            try:
+                connections[alias].close_pool()  # type: ignore[attr-defined]
+            except Exception:
+                logger.exception("the connection pool of database %r could not be closed", alias)
 
 
 def _note(**kwargs: object) -> None:

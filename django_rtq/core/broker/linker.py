@@ -75,7 +75,11 @@ class _Definition(_Code):
 def link(script: str, parts: Mapping[str, str]) -> str:
     """The text that Redis runs: a script behind what it uses of these parts, which come in the order of their use."""
     source = _Code(script)
-    definitions = [each for part, text in parts.items() for each in _definitions(part, text)]
+    definitions = [
+        _Definition(found, part=part, is_lazy=bool(_LAZY_MARK.search(text)))
+        for part, text in parts.items()
+        for found in _DEFINITION.findall(text)
+    ]
     reached = _reached(source, definitions)
     eager = _reached(source, [each for each in definitions if not each.is_lazy])
     lazy = [each for each in reached if each.is_lazy]
@@ -91,11 +95,6 @@ def link(script: str, parts: Mapping[str, str]) -> str:
             source.calling(getters),
         ]
     )
-
-
-def _definitions(part: str, text: str) -> list[_Definition]:
-    is_lazy = bool(_LAZY_MARK.search(text))
-    return [_Definition(found, part=part, is_lazy=is_lazy) for found in _DEFINITION.findall(text)]
 
 
 def _reached(source: _Code, definitions: Sequence[_Definition]) -> list[_Definition]:

@@ -144,7 +144,11 @@ class ScheduleStore:
     def _read_states(self, queues: Sequence[str]) -> tuple[int, dict[str, dict[str, ScheduleState]], bytes | None]:
         reads: list[Command] = [("HGETALL", self._keys.of(queue).schedules) for queue in queues]
         time, version, *replies = self._redis.execute([("TIME",), self.version_command, *reads], resend=True)
-        return clock_ms(time), dict(zip(queues, map(_parse_states, replies), strict=True)), version
+        states = {
+            queue: {name.decode(): ScheduleState.read(state) for name, state in as_dict(flat).items()}
+            for queue, flat in zip(queues, replies, strict=True)
+        }
+        return clock_ms(time), states, version
 
     def forget(self, queue: str, names: Sequence[str]) -> None:
         """Delete the states of schedules. A schedule that is declared again starts from the beginning."""
@@ -162,7 +166,3 @@ def _parse_row(text: str) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return row if isinstance(row, dict) else {}
-
-
-def _parse_states(flat: Sequence[bytes]) -> dict[str, ScheduleState]:
-    return {name.decode(): ScheduleState.read(state) for name, state in as_dict(flat).items()}

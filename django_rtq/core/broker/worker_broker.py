@@ -235,7 +235,11 @@ class WorkerBroker(Broker):
             packet.add(chore, *commands)
         # A full server refuses the info, but no script.
         replies = packet.replies(self.redis.execute_each(packet.commands, resend=True))
-        self._watch_data(check_format(replies["format"][-1], self.keys))
+        data_id = check_format(replies["format"][-1], self.keys)
+        if data_id and self._data_id and data_id != self._data_id:  # Redis has lost its data since the last heartbeat
+            with suppress(BrokerFull):
+                note_loss(self.redis, self.keys, data_id)
+        self._data_id = data_id or self._data_id
         renewed = read_renewed(checked(replies["renew"]))
         by_queue = dict(zip(queues, renewed, strict=True))
         (version,) = replies["schedules"]
@@ -279,13 +283,6 @@ class WorkerBroker(Broker):
                     f"django_rtq stores a {kind}: another version or program has written it. Let that version finish "
                     f'its jobs, delete the keys of the queue, or set another RTQ["PREFIX"].'
                 )
-
-    def _watch_data(self, data_id: str) -> None:
-        """Note when Redis has lost its data since the last heartbeat."""
-        if data_id and self._data_id and data_id != self._data_id:
-            with suppress(BrokerFull):
-                note_loss(self.redis, self.keys, data_id)
-        self._data_id = data_id or self._data_id
 
     def renew_commands(self, queues: Sequence[str], workers: Sequence[str], *, tends: str = "") -> list[Command]:
         """The calls of the script that renews the leases of workers, for many queues each; it replies with an entry for

@@ -62,11 +62,6 @@ def _check_schedules(schedules: Mapping[Any, Any]) -> None:
             raise ValueError
 
 
-def _check_incidents(options: Any) -> None:
-    for check in parts("check_incidents"):
-        check(options)
-
-
 def _check_email(options: Mapping[str, Any]) -> None:
     """The options of using() are checked by a system check, which may import tasks."""
     if not isinstance(options.get("backend", ""), str):
@@ -173,7 +168,9 @@ class Config:
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = option(("tasks",), _TASK_MODULES, unit="names")
     #: From when on something is an incident, and which kinds are not reported.
-    incidents: Mapping[str, Any] = option({}, checked_by(_check_incidents, ""))
+    incidents: Mapping[str, Any] = option(
+        {}, checked_by(lambda options: [check(options) for check in parts("check_incidents")], "")
+    )
     #: Keep the arguments of jobs with their results, unless their task says otherwise.
     keep_args: bool = option(False, FLAG)
     #: Keep the last lines that a job logs: all that its loggers let through (True), or those from a level on ("INFO").
@@ -266,7 +263,12 @@ def read_config(options: Any, *, debug: bool) -> Config:
             raise unknown_option("RTQ", key, OPTIONS)
         values[key.lower()] = OPTIONS[key].kind.checked(f'RTQ["{key}"]', value)
     if not values.get("redis"):
-        values["redis"] = _default_redis(debug=debug)
+        if not debug:
+            raise ConfigurationError(
+                'RTQ["REDIS"] is not set. Write for example RTQ = {"REDIS": "redis://localhost:6379/0"} in your '
+                f"settings ({DEBUG_REDIS} is the default only while DEBUG is on)."
+            )
+        values["redis"] = DEBUG_REDIS
     config = Config(**values)
     _check_relations(config)
     if config.shards is not None:
@@ -313,15 +315,6 @@ def _redis_of_project() -> list[Any]:
         own,
         *(backend["OPTIONS"]["REDIS"] for backend in task_backends(source).values() if "REDIS" in backend["OPTIONS"]),
     ]
-
-
-def _default_redis(*, debug: bool) -> str:
-    if debug:
-        return DEBUG_REDIS
-    raise ConfigurationError(
-        'RTQ["REDIS"] is not set. Write for example RTQ = {"REDIS": "redis://localhost:6379/0"} in your settings '
-        f"({DEBUG_REDIS} is the default only while DEBUG is on)."
-    )
 
 
 def _check_relations(config: Config) -> None:

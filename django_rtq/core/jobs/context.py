@@ -47,9 +47,12 @@ class JobContext:
 
         The text is cut to 200 characters. Does nothing in a plain call. Raises TypeError and ValueError.
         """
-        line = _progress_json(_number(done, "done"), None if total is None else _number(total, "total"), text)
+        numbers = {"done": _number(done, "done"), "total": None if total is None else _number(total, "total")}
+        if not isinstance(text, str):
+            raise TypeError(f"progress(text={text!r}): has to be a str.")
         if self._report is not None:
-            self._report(line)
+            clean = text[:MAX_TEXT].encode("utf-8", "replace").decode()
+            self._report(json.dumps({**numbers, "text": clean}))
 
     @property
     def workflow(self) -> Any:
@@ -252,10 +255,3 @@ def _number(value: object, name: str) -> float:
     if not 0 <= value <= _MAX_NUMBER or (isinstance(value, float) and math.isnan(value)):
         raise ValueError(f"progress({name}={value!r}): has to be between 0 and {_MAX_NUMBER:g}.")
     return value
-
-
-def _progress_json(done: float, total: float | None, text: object) -> str:
-    if not isinstance(text, str):
-        raise TypeError(f"progress(text={text!r}): has to be a str.")
-    clean = text[:MAX_TEXT].encode("utf-8", "replace").decode()
-    return json.dumps({"done": done, "total": total, "text": clean})

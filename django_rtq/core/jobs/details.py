@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -138,7 +138,11 @@ class RawJob:
             queue=self.queue,
             state=self._state(has_failed=bool(failures or self.errors)),
             **_of_header(header),
-            **_of_call(call),
+            task=str(call.get("task", "")),
+            args=call.get("args", []),
+            kwargs=call.get("kwargs", {}),
+            headers=call.get("headers", {}),
+            options={name: value for name, value in call.items() if name not in _CALL},
             failures=failures,
             crashes=crashes,
             attempt=held.attempt,
@@ -218,17 +222,6 @@ def _of_header(header: Header | None) -> dict[str, Any]:
         "max_crashes": header.max_crashes,
         "ready_at": moment(header.ready_ms),
         "expires_at": moment(header.expires_ms) if header.expires_ms else None,
-    }
-
-
-def _of_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    """What the JSON of a record says of a job."""
-    return {
-        "task": str(call.get("task", "")),
-        "args": call.get("args", []),
-        "kwargs": call.get("kwargs", {}),
-        "headers": call.get("headers", {}),
-        "options": {name: value for name, value in call.items() if name not in _CALL},
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from django_rtq.core.tasks import registry
@@ -72,12 +72,9 @@ class TaskDecorator:
         return f"<@task{options}>"
 
 
-def _described(names: Set[str]) -> str:
-    """The options and what they do, in the order of their declaration."""
-    return "\n".join(f"{name:<20}{OPTIONS[name].says}" for name in OPTIONS if name in names)
-
-
-TaskDecorator.__doc__ = f"{inspect.getdoc(TaskDecorator)}\n\n{_described(TASK_NAMES)}"
+# The options and what they do, in the order of their declaration.
+_described = (f"{name:<20}{declared.says}" for name, declared in OPTIONS.items() if name in TASK_NAMES)
+TaskDecorator.__doc__ = "\n".join([f"{inspect.getdoc(TaskDecorator)}\n", *_described])
 task = TaskDecorator({})
 
 

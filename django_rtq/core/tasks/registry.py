@@ -22,7 +22,8 @@ ALIASES: dict[str, str] = {}  # other name -> name of the registered task
 batch_tasks: dict[str, int] = {}
 INTERNAL = "django_rtq.internal_tasks"  # what the names of our own tasks begin with: found when a job of one comes
 _broken: dict[str, str] = {}  # module that could not be imported for a task -> its error
-_adopters: list[Callable[[Any], None]] = []
+#: Are called with what the name of an unknown task leads to, and may register it as a task.
+adopters: list[Callable[[Any], None]] = []
 
 
 def register(task: Task[Any, Any]) -> None:
@@ -90,11 +91,6 @@ def other_names(is_meant: Callable[[str], bool]) -> list[str]:
     return [alias for alias, name in ALIASES.items() if is_meant(name)]
 
 
-def add_adopter(adopter: Callable[[Any], None]) -> None:
-    """Add a function that is called with what the name of an unknown task leads to, and may register it as a task."""
-    _adopters.append(adopter)
-
-
 def _find(name: str) -> Task[Any, Any] | None:
     """Import the module of a task, if it belongs to an installed app: so apps may declare tasks in any module."""
     module, _, attribute = name.rpartition(".")
@@ -111,7 +107,7 @@ def _find(name: str) -> Task[Any, Any] | None:
             _broken[module] = f"{type(error).__name__}: {error}"
         return None
     _broken.pop(module, None)
-    for adopt in _adopters:
+    for adopt in adopters:
         adopt(task)
     return find_task(name)
 

@@ -411,7 +411,7 @@ class Task(EnqueueMethods[P, R_co]):
             return await sync_to_async(self._send, thread_sensitive=True)(arguments, all_or_none)
         if not uses_middleware(self):
             return await asend(self, arguments, all_or_none)
-        chain = _async_chain(get_config().middleware)
+        chain = _chain(get_config().middleware, is_async=True)
         if chain is None:
             return await sync_to_async(self._send, thread_sensitive=False)(arguments, all_or_none)
         call = _task_call(self, arguments, partial(asend, all_or_none=all_or_none))
@@ -709,24 +709,19 @@ def _task_call(
     return TaskCall(task=task, arguments=list(arguments), headers=dict(task.headers), schedule=schedule, _send=send)
 
 
-@lru_cache(maxsize=8)
-def _async_chain(paths: tuple[str, ...]) -> Callable[[TaskCall], Any] | None:
-    """None: some of the middleware is for threads only."""
+@lru_cache(maxsize=16)
+def _chain(paths: tuple[str, ...], *, is_async: bool = False) -> Any:
+    """Middleware around what sends a TaskCall. None: some of it is for threads only."""
     from django_rtq.core.middleware import can_wrap, wrap  # projects without middleware do not need it
 
-    return wrap(paths, "enqueue", _asend) if can_wrap(paths, "enqueue", is_async=True) else None
+    if is_async and not can_wrap(paths, "enqueue", is_async=True):
+        return None
+    return wrap(paths, "enqueue", _asend if is_async else TaskCall.send)
 
 
 async def _asend(call: TaskCall) -> Handles:
     handles: Handles = await call.send()
     return handles
-
-
-@lru_cache(maxsize=8)
-def _chain(paths: tuple[str, ...]) -> Callable[[TaskCall], Any]:
-    from django_rtq.core.middleware import wrap
-
-    return wrap(paths, "enqueue", TaskCall.send)
 
 
 def _checked(handles: Any, call: TaskCall) -> Handles:

@@ -307,7 +307,7 @@ def late_app(tmp_path, monkeypatch):
 
 
 def test_the_module_of_an_installed_app_is_imported_without_a_backend_in_tasks(late_app, monkeypatch):
-    monkeypatch.setattr(registry, "_adopters", [])
+    monkeypatch.setattr(registry, "adopters", [])
     late_app("backends.py", "from django_rtq import task\n@task\ndef send(): pass\ndef plain(): pass\n")
 
     found = registry.get_task("late_app.backends.send")

@@ -51,7 +51,10 @@ def read_connection_settings(config: Config) -> ConnectionSettings:
             f"{SETTING} is of type {type(source).__name__}, or empty, but has to be a URL, an alias of "
             "CACHES, a description of Sentinels or of a Cluster, or the dotted path of a factory."
         )
-    _check_arguments(connection_settings)
+    try:  # redis-py checks most arguments only when it makes a connection: better now than in a worker
+        connection_settings.blocking_connection(role="check", block_seconds=0)
+    except (TypeError, ValueError, RedisError) as error:
+        raise ConfigurationError(f"{SETTING}: redis-py cannot use {connection_settings}: {error}") from error
     return connection_settings
 
 
@@ -69,14 +72,6 @@ def _from_text(text: str, db: int | None) -> ConnectionSettings:
         f"{SETTING} is {shown}, which is neither a URL, nor an alias of CACHES (there are: "
         f"{', '.join(caches)}), nor the dotted path of a factory."
     )
-
-
-def _check_arguments(connection_settings: ConnectionSettings) -> None:
-    # redis-py checks most arguments only when it makes a connection: better now than in a worker.
-    try:
-        connection_settings.blocking_connection(role="check", block_seconds=0)
-    except (TypeError, ValueError, RedisError) as error:
-        raise ConfigurationError(f"{SETTING}: redis-py cannot use {connection_settings}: {error}") from error
 
 
 def from_url(url: str, db: int | None) -> ConnectionSettings:
