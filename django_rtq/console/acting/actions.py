@@ -34,25 +34,28 @@ ACTIONS = {
         "cancel",
         _("Cancel its jobs"),
         lambda target: Selection(filter=JobFilter(client=target.name)),
-        lambda in_queues: any(each.queued or each.scheduled for each in in_queues),
+        lambda client: any(each.queued or each.scheduled for each in client.in_queues),
     ),
     "requeue_client": of_all_jobs(
         "requeue", _("Requeue its dead letters"), lambda target: Selection(filter=JobFilter(client=target.name))
     ),
     "erase_client": of_all_jobs(
-        "erase", _("Erase"), lambda target: Selection(filter=JobFilter(client=target.name)), lambda client: client
+        "erase",
+        _("Erase"),
+        lambda target: Selection(filter=JobFilter(client=target.name)),
+        lambda client: client.client,
     ),
     "cancel_task": of_all_jobs(
         "cancel",
         _("Cancel its jobs"),
         lambda target: Selection(filter=JobFilter(task=f"={target.name}")),
-        lambda details: any(queue.waiting or queue.is_cut for queue in details.queues),
+        lambda task: any(queue.waiting or queue.is_cut for queue in task.details.queues),
     ),
     "requeue_task": of_all_jobs(
         "requeue",
         _("Requeue its dead letters"),
         lambda target: Selection(filter=JobFilter(task=f"={target.name}")),
-        lambda details: any(queue.dead or "dead" in queue.cut for queue in details.queues),
+        lambda task: any(queue.dead or "dead" in queue.cut for queue in task.details.queues),
     ),
     "requeue_workflow": of_all_jobs(
         "requeue",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console import permissions
@@ -103,3 +107,9 @@ SWITCHES = {
         ),
     ),
 }
+
+
+def everywhere(switch: Switch, is_on: Callable[[Any], bool], **changed: Any) -> Switch:
+    """A switch for all queues together. `changed`: of both verbs."""
+    on = replace(switch.on, label=_("Pause in all queues"), **changed)
+    return Switch(is_on=is_on, on=on, off=replace(switch.off, label=_("Resume in all queues"), **changed))

@@ -8,7 +8,6 @@ from django.http import HttpRequest, QueryDict
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from django_rtq.core.conf.queue_options import is_queue_name
-from django_rtq.core.tasks.calls import is_client_name
 
 MAX_TEXT_LENGTH = 300  # characters
 MAX_CURSOR = 4000  # characters: it may have a place in each of many shards
@@ -19,12 +18,6 @@ def get_text(data: QueryDict, name: str, max_length: int = MAX_TEXT_LENGTH) -> s
     """A stripped text. "" if it is missing, too long or contains non-printable characters."""
     value = data.get(name, "").strip()
     return value if len(value) <= max_length and value.isprintable() else ""
-
-
-def get_client(data: QueryDict) -> str:
-    """The name of a client, with its spaces. "" if it is missing or invalid."""
-    name = data.get("client", "")
-    return name if is_client_name(name) else ""
 
 
 def get_choice(data: QueryDict, name: str, choices: Container[str], default: str) -> str:

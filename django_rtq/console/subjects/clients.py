@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.acting.actions import ACTIONS
-from django_rtq.console.acting.switches import SWITCHES
+from django_rtq.console.acting.switches import SWITCHES, everywhere
 from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.reading.clients.client_list import STATES, AllClients
 from django_rtq.console.reading.clients.client_states import ClientInQueue
@@ -159,6 +159,30 @@ class InQueues(_OfOne):
         return [], {"client": row.client, "queue": row.queue}
 
 
+class ClientRow(NamedTuple):
+    """A client in all queues."""
+
+    client: str
+    in_queues: Sequence[ClientInQueue]
+
+
+class OneClient(Sheet[ClientRow]):
+    """What can be done with a client on its own page."""
+
+    model, title, key = "client", _("Clients"), "client"
+    columns = (_name("client"),)
+    actions = (
+        everywhere(SWITCHES["client"], lambda client: all(each.pause for each in client.in_queues),
+                   applies=lambda client: bool(client.in_queues)),
+        ACTIONS["cancel_client"],
+        ACTIONS["requeue_client"],
+        ACTIONS["erase_client"],
+    )  # fmt: skip
+
+    def where(self, row: ClientRow) -> tuple[Sequence[str], Mapping[str, str]]:
+        return [], {"client": row.client}
+
+
 class OfQueue(_OfOne):
     """Clients of one queue."""
 
@@ -166,4 +190,4 @@ class OfQueue(_OfOne):
     columns = (_name("client"), *_OfOne.figures)
 
 
-CLIENTS, IN_QUEUES, OF_QUEUE = Clients(), InQueues(), OfQueue()
+CLIENTS, ONE_CLIENT, IN_QUEUES, OF_QUEUE = Clients(), OneClient(), InQueues(), OfQueue()

@@ -180,7 +180,7 @@ def test_scripts_carry_the_nonce_of_a_policy(attribute, rf, admin_user, jobs):
     request.user = admin_user
     setattr(request, attribute, "abc123")
     show(request, Place())
-    answer = QueueAdmin(Queue, admin.site).overview(request).render()
+    answer = QueueAdmin(Queue, admin.site).list(request).render()
     ours = [tag for tag in re.findall(r"<(?:script|link)[^>]*>", text(answer)) if "/django_rtq/" in tag]
     assert len(ours) == 4
     assert all(' nonce="abc123"' in tag for tag in ours)

@@ -8,7 +8,7 @@ import pytest
 
 from django_rtq.console import subjects
 from django_rtq.console.admin import display
-from django_rtq.console.admin.display.tasks import InQueue
+from django_rtq.console.admin.display.tasks import InQueue, WholeTask
 from django_rtq.console.output import table
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds
@@ -16,12 +16,13 @@ from django_rtq.console.reading.details import RunningJob, TaskPause, WorkerDeta
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup
 from django_rtq.console.reading.memory import KINDS, QueueMemory
 from django_rtq.console.reading.metrics.reader import TaskMetrics, VersionRuns
-from django_rtq.console.reading.task_details import TaskInQueue
+from django_rtq.console.reading.task_details import TaskDetails, TaskInQueue
 from django_rtq.console.render.html import Viewer, buttons, tables
 from django_rtq.console.render.json import as_dict
 from django_rtq.console.render.sheet import Sheet
 from django_rtq.console.render.terminal import columns
 from django_rtq.console.schedule_status import ScheduleStatus
+from django_rtq.console.subjects.clients import ClientRow
 from django_rtq.console.subjects.queues import Queue
 from django_rtq.console.subjects.schedules import Planned
 from django_rtq.console.subjects.tasks import TaskRow
@@ -94,6 +95,7 @@ _CLIENT = ClientInQueue(
     queue_state=QueueState(limits={}, default={}, running=1, holds=NO_HOLDS, runs=2.0, busy_seconds=2.0),
 )  # fmt: skip
 ROWS["Clients"], ROWS["InQueues"], ROWS["OfQueue"] = replace(_CLIENT, in_queues=[_CLIENT]), _CLIENT, _CLIENT
+ROWS["OneClient"] = ClientRow("bakery", [_CLIENT])
 ROWS["DeadLetterGroups"] = DeadGroup(
     queue="mail", task="shop.tasks.charge", error_class="builtins.OSError", count=3, first_at=NOW, last_at=NOW,
     newest_id="job-1", message="No route", shards=(2,),
@@ -101,6 +103,13 @@ ROWS["DeadLetterGroups"] = DeadGroup(
 ROWS["QueuesOfTask"] = InQueue(
     task="shop.tasks.charge", name="mail", pauses=[("mail", _PAUSE)],
     found=TaskInQueue(queue=_QUEUE.details, queued=1, scheduled=1, retrying=1, running=1, dead=1),
+)  # fmt: skip
+ROWS["OneTask"] = WholeTask(
+    task="shop.tasks.charge", metrics=ROWS["Tasks"].metrics, pauses=ROWS["Tasks"].pauses, code=note,
+    details=TaskDetails(
+        name="shop.tasks.charge", hours=[], total=ROWS["Tasks"].metrics, queues=[ROWS["QueuesOfTask"].found],
+        deploys=[], versions=[], groups=[],
+    ),
 )  # fmt: skip
 ROWS["Jobs"] = JobDetails(
     id="job-1", queue="mail", state=JobState("running"), task=note.name, client="bakery", args=[1], shard=2,

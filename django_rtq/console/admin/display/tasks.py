@@ -9,7 +9,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_rtq.console.acting.switches import SWITCHES
+from django_rtq.console.acting.actions import ACTIONS
+from django_rtq.console.acting.switches import SWITCHES, everywhere
 from django_rtq.console.admin.display.charts.history import deploy_events, outcome_bands
 from django_rtq.console.admin.display.charts.svg import Line
 from django_rtq.console.admin.display.charts.time_chart import Steps, time_chart
@@ -19,7 +20,7 @@ from django_rtq.console.formatting import LIST_LABELS, format_duration
 from django_rtq.console.reading.task_details import TaskDetails, TaskInQueue
 from django_rtq.console.render.column import Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Sheet
-from django_rtq.console.subjects.tasks import TaskRow
+from django_rtq.console.subjects.tasks import TASKS, TaskRow
 
 _OUTCOMES = ("done", "failed", "crashed")
 
@@ -45,6 +46,24 @@ def charts(task: TaskDetails) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WholeTask(TaskRow):
+    """A task, and its jobs and runs in all queues."""
+
+    details: TaskDetails
+
+
+class OneTask(Sheet[WholeTask]):
+    """What can be done with a task on its own page."""
+
+    model, title, key, columns = "registeredtask", gettext_lazy("Tasks"), "task", TASKS.columns[:1]
+    actions = (
+        everywhere(SWITCHES["task"], lambda task: len(task.paused_in) == len(task.details.queues) > 0),
+        ACTIONS["cancel_task"],
+        ACTIONS["requeue_task"],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InQueue(TaskRow):
     """A task in one queue."""
 
@@ -52,11 +71,11 @@ class InQueue(TaskRow):
     found: TaskInQueue
 
 
-def in_queues(row: TaskRow, details: TaskDetails) -> list[InQueue]:
+def in_queues(row: WholeTask) -> list[InQueue]:
     """The queues that have jobs of the task or where it is paused, and its own: first where it is paused, then those
     with most jobs."""
     rows = []
-    for found in details.queues:
+    for found in row.details.queues:
         pauses = [pair for pair in row.pauses if pair[0] == found.queue.name]
         rows.append(InQueue(task=row.task, code=row.code, name=found.queue.name, found=found, pauses=pauses))
     home = row.code and row.code.queue
@@ -94,4 +113,4 @@ class QueuesOfTask(Sheet[InQueue]):
         return [row.task], {"queue": row.name}
 
 
-QUEUES_OF_TASK = QueuesOfTask()
+ONE_TASK, QUEUES_OF_TASK = OneTask(), QueuesOfTask()

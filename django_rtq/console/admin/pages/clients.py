@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -14,16 +13,16 @@ from django_rtq import models
 from django_rtq.console import permissions
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES
-from django_rtq.console.acting.verb import Target, Verb
+from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.forms import LimitsForm
 from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.readers import Readers, readers_of
-from django_rtq.console.render.html import tables
+from django_rtq.console.render.html import buttons, tables
 from django_rtq.console.sanitize import clean_text
-from django_rtq.console.subjects.clients import CLIENTS, IN_QUEUES, LIMIT_LABELS, SHARES_NOTE
+from django_rtq.console.subjects.clients import CLIENTS, IN_QUEUES, LIMIT_LABELS, ONE_CLIENT, SHARES_NOTE, ClientRow
 from django_rtq.core.broker.task_backends import shard_places
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.tasks.calls import is_client_name
@@ -54,24 +53,12 @@ class ClientAdmin(SheetAdmin):
 
     def client(self, request: HttpRequest) -> HttpResponse:
         """One client in all queues."""
-        name = _client_of(request.GET)
+        name, viewer = _client_of(request.GET), self.viewer(request)
         in_queues = [in_queue for in_queue in place_of(request).readers.clients.get(name) if in_queue.is_known]
-        is_paused = bool(in_queues) and all(in_queue.pause for in_queue in in_queues)
-        switch = SWITCHES["client"].off if is_paused else SWITCHES["client"].on
-        label = _("Resume in all queues") if is_paused else _("Pause in all queues")
         context = {
             "title": _("Client %(name)s") % {"name": _shown(name)},
-            "tables": tables(IN_QUEUES, in_queues, self.viewer(request)),
-            "buttons": self.buttons(
-                request,
-                name,
-                (
-                    (replace(switch, label=label, applies=bool), in_queues),
-                    (ACTIONS["cancel_client"], in_queues),
-                    (ACTIONS["requeue_client"], in_queues),
-                    (ACTIONS["erase_client"], name),
-                ),
-            ),
+            "tables": tables(IN_QUEUES, in_queues, viewer),
+            "buttons": buttons(ONE_CLIENT, ClientRow(name, in_queues), viewer),
             "shares_note": SHARES_NOTE,
             "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
         }
@@ -150,13 +137,6 @@ class ClientAdmin(SheetAdmin):
 
     def _log(self, request: HttpRequest, name: str, message: str) -> None:
         log_action(request, models.Client(name=name), message)
-
-    def url_of(self, verb: Verb, target: Target) -> str:
-        return (
-            super().url_of(verb, target)
-            if verb.jobs
-            else self.url(f"client_{verb.name}", query={"client": target.name})
-        )
 
     def _page_of(self, queue: str, name: str, scope: str) -> str:
         if scope != "client":

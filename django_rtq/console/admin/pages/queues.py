@@ -15,7 +15,7 @@ from django_rtq.console.admin.display import overview
 from django_rtq.console.admin.display.charts.history import SPANS, deploy_events, history_charts, span_links
 from django_rtq.console.admin.display.incidents import Health, health_of, health_of_shards
 from django_rtq.console.admin.display.jobs import JobTable
-from django_rtq.console.admin.pages.page_admin import Route, counts_of, place_of
+from django_rtq.console.admin.pages.page_admin import counts_of, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin, wanted_in
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.formatting import format_duration
@@ -45,16 +45,9 @@ class QueueAdmin(SheetAdmin):
 
     sheet = QUEUES
 
-    def routes(self) -> list[Route]:
-        return [
-            Route("", "changelist", self.overview),
-            *self.action_routes(),
-            Route("<str:name>/", "change", self.queue),
-        ]
-
     # -- pages
 
-    def overview(self, request: HttpRequest) -> HttpResponse:
+    def list(self, request: HttpRequest) -> HttpResponse:
         """The overview of all queues."""
         chosen = query_params.get_choice(request.GET, "span", SPANS, "1h")
         readers = place_of(request).readers
@@ -124,7 +117,7 @@ class QueueAdmin(SheetAdmin):
         queues = sorted(QUEUES.used(front), key=lambda queue: place.get(queue.name, len(place)))
         return listing(QUEUES, QUEUES.page(queues, wanted), wanted, self.viewer(request, url=short))
 
-    def queue(self, request: HttpRequest, name: str) -> HttpResponse:
+    def page(self, request: HttpRequest, name: str) -> HttpResponse:
         """The page of a queue: its jobs by state, and its clients."""
         _check_name(name)
         table = JobTable.read(place_of(request).readers, request, name)
@@ -162,9 +155,6 @@ class QueueAdmin(SheetAdmin):
         ticks = [("discard_outcomes", _("Delete the outcomes of finished jobs, too"))] if has_outcomes else []
         home = {"url": self.url("queue_change", target.name), "title": target.name}
         return {"ticks": ticks, "breadcrumbs": [home]}
-
-    def home(self, target: Target) -> str:
-        return self.url("queue_change", target.name)
 
     def back(self, request: HttpRequest, verb: Verb, target: Target) -> str:
         return self.url("queue_changelist") if verb.name == "forget" else super().back(request, verb, target)

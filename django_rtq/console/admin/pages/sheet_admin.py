@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from django_rtq.console.acting.verb import Said, Switch, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, is_typed, place_of
-from django_rtq.console.render.html import action_html, listing
+from django_rtq.console.render.html import listing
 from django_rtq.console.render.sheet import Sheet, Wanted
 from django_rtq.models import AdminEntry
 
@@ -25,9 +25,11 @@ class SheetAdmin(PageAdmin):
     """The pages of a sheet. Without a page of one row, actions lead back to the list."""
 
     sheet: ClassVar[Sheet[Any]]
+    page: Callable[..., HttpResponse] | None = None  # of one row
 
     def routes(self) -> list[Route]:
-        return [Route("", "changelist", self.list), *self.action_routes()]
+        of_row = [Route("<str:name>/", "change", self.page)] if self.page else []
+        return [Route("", "changelist", self.list), *self.action_routes(), *of_row]
 
     def action_routes(self, path: str = "<str:name>/", actions: Sequence[Verb | Switch] = ()) -> list[Route]:
         """The addresses of what can be done with one row."""
@@ -58,7 +60,7 @@ class SheetAdmin(PageAdmin):
             messages.error(request, said.problem)
         messages.add_message(request, _LEVELS[said.how], said.text)
         is_refused = said.how == "refused" and verb.question
-        return HttpResponseRedirect(self.url_of(verb, target) if is_refused else self.back(request, verb, target))
+        return HttpResponseRedirect(request.get_full_path() if is_refused else self.back(request, verb, target))
 
     def ask(self, request: HttpRequest, verb: Verb, target: Target) -> HttpResponse:
         """The page that asks, with what is lost."""
@@ -74,14 +76,6 @@ class SheetAdmin(PageAdmin):
             **self.ask_context(request, verb, target),
         }
         return self.render(request, "confirm.html", context, is_form=True)
-
-    def buttons(self, request: HttpRequest, name: str, verbs: Iterable[tuple[Verb, Any]]) -> Sequence[str]:
-        """What can be done with one row, on its own page: verbs, each with what it applies to."""
-        return [
-            action_html(verb, self.url_of(verb, Target(name)))
-            for verb, about in verbs
-            if verb.applies(about) and request.user.has_perm(verb.permission)
-        ]
 
     # -- what a subject may say otherwise
 
@@ -111,19 +105,12 @@ class SheetAdmin(PageAdmin):
 
     def home(self, target: Target) -> str:
         """The page of what an action was about."""
-        return self.url(f"{self.sheet.model}_changelist")
+        model = self.sheet.model
+        return self.url(f"{model}_change", target.name) if self.page else self.url(f"{model}_changelist")
 
     def back(self, request: HttpRequest, verb: Verb, target: Target) -> str:
         """Where an action leads."""
         return query_params.get_next_url(request, self.home(target))
-
-    # -- helpers
-
-    def url_of(self, verb: Verb, target: Target) -> str:
-        """The address of an action."""
-        if verb.jobs:
-            return self.url(f"job_bulk_{verb.name}", query={"q": str(verb.jobs(target))})
-        return self.url(f"{self.sheet.model}_{verb.name}", target.name)
 
 
 def _is_confirmed(request: HttpRequest, verb: Verb, target: Target) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -11,24 +10,21 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq.console import permissions
-from django_rtq.console.acting.actions import ACTIONS
-from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.display.tasks import QUEUES_OF_TASK, charts, in_queues
+from django_rtq.console.admin.display.tasks import ONE_TASK, QUEUES_OF_TASK, WholeTask, charts, in_queues
 from django_rtq.console.admin.forms import EnqueueForm
 from django_rtq.console.admin.navigation import schedules_url
 from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.metrics.reader import MAX_HOURS
-from django_rtq.console.reading.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
-from django_rtq.console.render.html import Table, beside_name, figures, tables
+from django_rtq.console.render.html import Table, beside_name, buttons, figures, tables
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.dead_letters import GROUPS
 from django_rtq.console.subjects.schedules import SCHEDULES
-from django_rtq.console.subjects.tasks import TASKS, TaskRow, pauses_by_task
+from django_rtq.console.subjects.tasks import TASKS, pauses_by_task
 from django_rtq.console.subjects.versions import VERSIONS
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.exceptions import ConfigurationError, InvalidTask, PayloadError
@@ -46,31 +42,19 @@ class TaskAdmin(SheetAdmin):
         return [
             *super().routes(),
             Route("<str:name>/enqueue/", "enqueue", self.enqueue, permissions.ENQUEUE, "BOTH"),
-            Route("<str:name>/", "change", self.task),
         ]
 
-    def task(self, request: HttpRequest, name: str) -> HttpResponse:
+    def page(self, request: HttpRequest, name: str) -> HttpResponse:
         """One task: its runs, its jobs in all queues, its dead letters. A task that nobody knows is not found."""
-        details, row = _find(request, name)
-        code, viewer, shown = row.code, self.viewer(request), in_queues(row, details)
+        row, viewer = _find(request, name), self.viewer(request)
+        code, details, shown = row.code, row.details, in_queues(row)
         most = len(shown) if request.GET.get("queues") == "all" else MAX_QUEUES_SHOWN
-        is_paused = len(row.paused_in) == len(details.queues) > 0
-        switch = SWITCHES["task"].off if is_paused else SWITCHES["task"].on
-        label = _("Resume in all queues") if is_paused else _("Pause in all queues")
         context = {
             "title": _("Task %(name)s") % {"name": clean_text(name, 300).rpartition(".")[2]},
             "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
             "task_name": name,
             "beside_name": beside_name(TASKS, row, viewer),
-            "buttons": self.buttons(
-                request,
-                name,
-                (
-                    (replace(switch, label=label), row),
-                    (ACTIONS["cancel_task"], details),
-                    (ACTIONS["requeue_task"], details),
-                ),
-            ),
+            "buttons": buttons(ONE_TASK, row, viewer),
             "may_be_enqueued": code is not None and not row.is_internal,
             "signature": signature_of(code.func) if code else "",
             "description": inspect.getdoc(code.func) or "" if code else "",
@@ -101,15 +85,11 @@ class TaskAdmin(SheetAdmin):
 
     def target(self, request: HttpRequest, name: str) -> Target:
         """The task, in one queue or in all."""
-        _details, row = _find(request, name)
-        data = query_params.given(request)
+        row, data = _find(request, name), query_params.given(request)
         queue = query_params.get_queue_name(data) if "queue" in data else None
         if row.is_internal or (queue is not None and queue not in place_of(request).readers.queues.names()):
             raise Http404
         return super().target(request, name)._replace(queue=queue)
-
-    def home(self, target: Target) -> str:
-        return self.url("registeredtask_change", target.name)
 
     def enqueue(self, request: HttpRequest, name: str) -> HttpResponse:
         """Enqueue a job with arguments from a form."""
@@ -152,13 +132,13 @@ class TaskAdmin(SheetAdmin):
         return {"args": job.args, "kwargs": job.kwargs, "queue_name": job.queue, "client": job.client}
 
 
-def _find(request: HttpRequest, name: str) -> tuple[TaskDetails, TaskRow]:
-    """A task: its jobs and its runs. Raises Http404 if nobody knows it."""
+def _find(request: HttpRequest, name: str) -> WholeTask:
+    """A task. Raises Http404 if nobody knows it."""
     if "\0" in name:  # PostgreSQL could not store it in the log
         raise Http404
     details = place_of(request).readers.tasks.get(name, MAX_HOURS)
     pauses = pauses_by_task(in_queue.queue for in_queue in details.queues).get(name, ())
-    row = TaskRow(task=name, code=all_tasks().get(name), metrics=details.total, pauses=pauses)
+    row = WholeTask(task=name, code=all_tasks().get(name), metrics=details.total, pauses=pauses, details=details)
     if row.code is None and not details.is_known and not row.paused_in:
         raise Http404
-    return details, row
+    return row

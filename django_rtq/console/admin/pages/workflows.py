@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin.display.charts.graph import MOST, graph
-from django_rtq.console.admin.pages.page_admin import Route, place_of
+from django_rtq.console.admin.pages.page_admin import place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.redaction import redacted
@@ -29,14 +29,7 @@ class WorkflowAdmin(SheetAdmin):
 
     sheet = WORKFLOWS
 
-    def routes(self) -> list[Route]:
-        return [
-            Route("", "changelist", self.list),
-            Route("<str:name>/", "change", self.workflow),
-            *self.action_routes(),
-        ]
-
-    def workflow(self, request: HttpRequest, name: str) -> HttpResponse:
+    def page(self, request: HttpRequest, name: str) -> HttpResponse:
         """Its steps, as a graph and as a table."""
         progress, viewer = _progress(request, name), self.viewer(request)
         steps = sorted(STEPS.of(progress), key=lambda row: not row.step.dead)
@@ -59,9 +52,6 @@ class WorkflowAdmin(SheetAdmin):
 
     def target(self, request: HttpRequest, name: str) -> Target:
         return super().target(request, name)._replace(title=_progress(request, name).name)
-
-    def home(self, target: Target) -> str:
-        return self.url("workflow_change", target.name)
 
     def _dead_jobs(self, request: HttpRequest, progress: WorkflowProgress, viewer: Viewer) -> Sequence[Table]:
         """A table of the newest dead jobs."""
