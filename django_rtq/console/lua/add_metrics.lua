@@ -26,29 +26,24 @@ local function count_version()
     end
   end
   local key, failed, sums = q.tasks .. "v" .. version, q.failed_runs .. "v" .. version, {}
-  local function add(hash, name, number)
-    if has_room(hash, name) then redis.call("HINCRBY", hash, name, number) end
-  end
   for i = 1, 2 * counters, 2 do
     local kind, task = string.match(counted[i], "^(%S+) (.*)$")
     if kind == "done" or kind == "failed" or string.find(kind or "", "^r%-?%d") then
-      add(key, counted[i], counted[i + 1])
+      add_counter(key, counted[i], counted[i + 1])
       sums[kind] = (sums[kind] or 0) + counted[i + 1]
     end
-    if kind == "failed" then add(failed, task, counted[i + 1]) end
+    if kind == "failed" then add_counter(failed, task, counted[i + 1]) end
   end
-  for kind, number in pairs(sums) do add(key, kind .. " ", string.format("%.0f", number)) end
+  for kind, number in pairs(sums) do add_counter(key, kind .. " ", string.format("%.0f", number)) end
   for _, each in ipairs({ q.run_versions, key, failed }) do redis.call("EXPIRE", each, VERSION_SECONDS) end
 end
 
 redis.call("DEL", q.scratch) -- lets a full server be drained
 if run_ms ~= "0" then count(q.stats, now, "run_ms", run_ms) end
 if wait_ms ~= "0" then count(q.stats, now, "wait_ms", wait_ms) end
-for i = 1, 2 * counters, 2 do
-  if has_room(tasks, counted[i]) then redis.call("HINCRBY", tasks, counted[i], counted[i + 1]) end
-end
 local ended = {} -- task -> kind -> number
 for i = 1, 2 * counters, 2 do
+  add_counter(tasks, counted[i], counted[i + 1])
   local kind, task = string.match(counted[i], "^(%l+) (.*)$")
   if kind == "done" or kind == "failed" then
     ended[task] = ended[task] or { done = "0", failed = "0" }

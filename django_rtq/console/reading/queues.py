@@ -68,25 +68,23 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
         is_at_rate=starts != b"" and float(starts) > now_ms,
         zero_limits=tuple(
             ZeroLimit(field.decode(errors="replace"), lanes, "max_running" in limit_values(text.decode()))
-            for field, lanes, text in zip(zeros[::3], zeros[1::3], zeros[2::3], strict=True)
+            for field, lanes, text in zeros
         ),
     )
 
 
 def _client_pauses(found: Sequence[Any], now_ms: int) -> Iterator[ClientPause]:
-    for client, pause, held in zip(found[::3], found[1::3], found[2::3], strict=True):
+    for client, pause, held in found:
         holds = read_holds(now_ms, pause, None, b"")
         yield ClientPause(
             client=client.decode(errors="replace"), seconds=holds.paused_seconds or 0.0, by=holds.paused_by, held=held
         )
 
 
-def _task_pauses(found: Sequence[bytes], now_ms: int) -> Iterator[TaskPause]:
-    for task, entry, held in zip(found[::3], found[1::3], found[2::3], strict=True):
+def _task_pauses(found: Sequence[Any], now_ms: int) -> Iterator[TaskPause]:
+    for task, entry, held in found:
         holds = read_task_hold(entry, now_ms)
-        yield TaskPause(
-            task=task.decode(errors="replace"), seconds=holds.paused_seconds, by=holds.paused_by, held=int(held)
-        )
+        yield TaskPause(task=task.decode(errors="replace"), seconds=holds.paused_seconds, by=holds.paused_by, held=held)
 
 
 def quiet_queues(workers: Iterable[WorkerDetails]) -> list[str]:

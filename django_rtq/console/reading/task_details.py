@@ -177,7 +177,7 @@ class TaskReader:
         return past
 
     def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
-        """The metrics of all tasks by name, and the queues, which know what is paused: two round trips, or more."""
+        """The metrics of all tasks by name, and the queues, which know what is paused: three round trips, or more."""
         queues = self._queues.names()
         overviews = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
         metrics, replies = self._hours.read(queues, hours, also=overviews)

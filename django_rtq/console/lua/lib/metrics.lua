@@ -11,6 +11,11 @@ local function has_room(hash, name)
   return redis.call("HLEN", hash) < MOST_NAMES or redis.call("HEXISTS", hash, name) == 1
 end
 
+-- Add to a counter that may be added to.
+local function add_counter(hash, name, number)
+  if has_room(hash, name) then redis.call("HINCRBY", hash, name, number) end
+end
+
 -- The key of this hour's counters of tasks.
 local function task_counters(q, now)
   return q.tasks .. string.format("%.0f", math.floor(now / HOUR_MS))
@@ -53,9 +58,7 @@ local function count_task_crash(q, record, end_name, now)
   local task = string.match(record, '^[^\n]*\n{"task":"([^"\\]+)"')
   if not task then return end
   local tasks = task_counters(q, now)
-  for _, name in ipairs({ "failed " .. task, "crashed " .. task, end_name .. " " .. task }) do
-    if has_room(tasks, name) then redis.call("HINCRBY", tasks, name, 1) end
-  end
+  for _, kind in ipairs({ "failed ", "crashed ", end_name .. " " }) do add_counter(tasks, kind .. task, 1) end
   redis.call("EXPIRE", tasks, TASKS_SECONDS)
   count_runs(q, now, task, "0", "1")
 end

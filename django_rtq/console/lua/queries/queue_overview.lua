@@ -2,10 +2,10 @@
 -- uses: prelude startable task_pauses waiting runners rates
 -- returns {now, live jobs, scheduled, retrying, dead, running, lanes with work, since when the oldest waits of the jobs that
 --         might start, paused since, outcomes kept, last sign of life of a worker, last run of promote, by how many ms
---         the server's clock is behind, {task, its entry, how many jobs its pause holds, ...}, the number of jobs in no
---         place and since when, {client, its pause, its queued jobs, ...}, the limits of the queue, when it may start a job
---         if only its rate stops it, {field of `limits` that lets nothing run, of how many of the lanes that wait longest,
---         what was set there at run time, ...}}; "" for a missing time or number
+--         the server's clock is behind, {{task, its entry, how many jobs its pause holds}, ...}, the number of jobs in no
+--         place and since when, {{client, its pause, its queued jobs}, ...}, the limits of the queue, when it may start a
+--         job if only its rate stops it, {{field of `limits` that lets nothing run, of how many of the lanes that wait
+--         longest, what was set there at run time}, ...}}; "" for a missing time or number
 -- sent twice: changes nothing
 
 local q = named()
@@ -16,11 +16,8 @@ local LANES = 100 -- that wait longest, of which it is told whether they may sta
 local function paused_tasks()
   local tasks, entries = {}, redis.call("HGETALL", q.paused)
   for i = 1, #entries, 2 do
-    local task, n = string.match(entries[i], "^task:(.*)$"), #tasks
-    if task then
-      local bottom, top = scores_of(entries[i + 1])
-      tasks[n + 1], tasks[n + 2], tasks[n + 3] = task, entries[i + 1], redis.call("ZCOUNT", q.scheduled, bottom, top)
-    end
+    local task = string.match(entries[i], "^task:(.*)$")
+    if task then tasks[#tasks + 1] = { task, entries[i + 1], redis.call("ZCOUNT", q.scheduled, scores_of(entries[i + 1])) } end
   end
   return tasks
 end
@@ -29,8 +26,8 @@ end
 local function paused_clients()
   local clients = {}
   for _, client in ipairs(redis.call("ZRANGE", q.paused_clients, 0, CLIENTS - 1)) do
-    local pause, n = redis.call("HGET", q.limits, "paused:" .. client), #clients
-    if pause then clients[n + 1], clients[n + 2], clients[n + 3] = client, pause, count_lanes_of(q, client) end
+    local pause = redis.call("HGET", q.limits, "paused:" .. client)
+    if pause then clients[#clients + 1] = { client, pause, count_lanes_of(q, client) } end
   end
   return clients
 end
@@ -55,13 +52,10 @@ local function zero_limits()
     local most = most_of(own)
     if (most or most_of(default)) == "0" then note(most and fields[i] or "clients") end
   end
-  local answer = {}
-  for _, field in ipairs(zeros) do
-    local n = #answer
-    answer[n + 1], answer[n + 2] = field, counts[field]
-    answer[n + 3] = redis.call("HGET", q.limit_sources, "run:" .. field) or ""
+  for n, field in ipairs(zeros) do
+    zeros[n] = { field, counts[field], redis.call("HGET", q.limit_sources, "run:" .. field) or "" }
   end
-  return answer
+  return zeros
 end
 
 local now, _, clock = now_ms(q.clock)

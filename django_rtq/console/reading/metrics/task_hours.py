@@ -41,30 +41,24 @@ class TaskHours:
         self._redis, self._keys = broker.redis, broker.keys
         self._lock = threading.Lock()
         self._past = _Past(0)
-        self._latest: list[Hour] = []  # the present hours of the last read
 
     def read(
         self, queues: Sequence[str], hours: int, also: Sequence[Command] = ()
     ) -> tuple[dict[str, TaskMetrics], list[Any]]:
         """The sums of the present hour and so many before it, by task, of all queues together; the replies to `also`.
 
-        One round trip if the hours before are known, else more. Raises BrokerError.
+        Two round trips if the hours before are known, else more. Raises BrokerError.
         """
         hours = max(0, min(hours, MAX_HOURS))
         with self._lock:
             calls = [SCRIPTS["task_hours"].call(self._keys.of(queue), (hours,)) for queue in queues]
-            guessed = self._latest
-            replies = self._redis.execute([*also, *calls, *map(self._read_hour, guessed)], resend=True)
-            of_others, replies = replies[: len(also)], replies[len(also) :]
-            present, past = _sizes(queues, replies)
-            read = {hour: flat for hour, flat in zip(guessed, replies[len(queues) :], strict=True) if hour in present}
+            replies = self._redis.execute([*also, *calls], resend=True)
+            present, past = _sizes(queues, replies[len(also) :])
             self._add_past(hours, past)
             sums = {task: metrics.copy() for task, metrics in self._past.sums.items()}
-            missing = {hour: size for hour, size in present.items() if hour not in read}
-            for flat in (*read.values(), *(flat for _, flat in self._read(missing))):
+            for _, flat in self._read(present):
                 add_counters(sums, flat)
-            self._latest = next(packets(present, AT_ONCE), [])
-            return sums, of_others
+            return sums, replies[: len(also)]
 
     # -- inside, under the lock
 
@@ -90,7 +84,7 @@ def _sizes(queues: Iterable[str], replies: Sequence[Any]) -> tuple[dict[Hour, in
     """How many counters there are of the present hours of the queues, and of each hour before, if there are any."""
     present: dict[Hour, int] = {}
     past: dict[Hour, int] = {}
-    for queue, (hour, *before, size) in zip(queues, replies, strict=False):
+    for queue, (hour, *before, size) in zip(queues, replies, strict=True):
         present |= {(queue, hour): size} if size else {}
         past |= {(queue, hour - len(before) + place): one for place, one in enumerate(before) if one}
     return present, past
