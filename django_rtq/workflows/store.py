@@ -65,7 +65,9 @@ full_workflows: set[str] = set()
 
 
 def scores_of(state: str) -> tuple[int, str]:
-    """The least score in `workflow_states` of a state, and that of the next."""
+    """The least score in `workflow_states` of a state, and that of the next. Raises ValueError."""
+    if state not in STATES:
+        raise ValueError(f"There is no state {state!r} of workflows. There are: {', '.join(STATES)}.")
     place = STATES.index(state)
     return place * STATE_PLACE, f"({(place + 1) * STATE_PLACE}"
 

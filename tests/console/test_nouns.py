@@ -69,6 +69,8 @@ def test_a_wrong_filter_says_what_is_wrong():
     for fields in ({"since": timedelta(hours=1)}, {"state": None}):
         with pytest.raises(TypeError, match="give a text, a datetime, or several texts"):
             rtq.jobs.filter(**fields)
+    with pytest.raises(ValueError, match="no state 'dead' of workflows. There are: running, blocked"):
+        rtq.workflows(state="dead")
 
 
 def test_what_cannot_be_listed_says_so():
