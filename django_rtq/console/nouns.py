@@ -40,6 +40,7 @@ from django_rtq.core.broker.task_backends import named_place, place_of_job, shar
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, JobState
+from django_rtq.core.tasks.calls import client_name
 from django_rtq.core.tasks.registry import names_of
 from django_rtq.exceptions import LeaseNotExpired, TooManyPausedTasks, WorkerNotFound, WrongState
 from django_rtq.limits.limits import QueueLimits, limits_text
@@ -457,7 +458,8 @@ class Client(_Named):
         return self._readers.clients.get(self.name)
 
     def limit(self, queue: str | None = None, **limits: Any) -> None:
-        """Change its limits: see Queue.limit()."""
+        """Change its limits: see Queue.limit(). Raises InvalidTask for a name that no client can have."""
+        client_name("The client", self.name)
         names = self._queues(queue)
 
         def change(shard: Readers) -> None:
@@ -467,7 +469,11 @@ class Client(_Named):
         self._in_each(change)
 
     def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
-        """Start no more of its jobs. Returns the queues where it was not paused. `by`: who does it."""
+        """Start no more of its jobs. Returns the queues where it was not paused. `by`: who does it.
+
+        Raises InvalidTask for a name that no client can have.
+        """
+        client_name("The client", self.name)
         return self._switched_in(queue, by)
 
     def resume(self, queue: str | None = None) -> list[str]:

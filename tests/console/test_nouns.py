@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import async_to_sync
 
-from django_rtq import JobNotFound, WorkerNotFound, WrongState, rtq
+from django_rtq import InvalidTask, JobNotFound, WorkerNotFound, WrongState, rtq
 from django_rtq.console import nouns
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.jobs.outcome import write_succeeded
@@ -69,7 +69,7 @@ def test_a_wrong_filter_says_what_is_wrong():
     for fields in ({"since": timedelta(hours=1)}, {"state": None}):
         with pytest.raises(TypeError, match="give a text, a datetime, or several texts"):
             rtq.jobs.filter(**fields)
-    with pytest.raises(ValueError, match="no state 'dead' of workflows. There are: running, blocked"):
+    with pytest.raises(ValueError, match="no state 'dead' of workflows"):
         rtq.workflows(state="dead")
 
 
@@ -138,6 +138,14 @@ def test_a_client_is_paused_limited_and_purged(broker):
     client.limit(max_running=1)
     assert rtq.queues[QUEUE].limits().clients["acme"].limits["max_running"].value == 1
     assert (client.jobs.count(), client.purge(), rtq.jobs.count()) == (2, 2, 1)
+
+
+def test_a_client_that_no_job_can_have_is_neither_paused_nor_limited(redis, broker):
+    client = rtq.clients["x" * 201]
+    for act in (client.pause, lambda: client.limit(max_running=1)):
+        with pytest.raises(InvalidTask, match="at most 200 printable characters"):
+            act()
+    assert client.resume() == []
 
 
 def test_nothing_is_left_of_a_client_that_leaves(broker):
