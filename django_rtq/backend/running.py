@@ -165,20 +165,16 @@ def _ended(job: Job, state: JobState, **known: Any) -> JobDetails:
     )
 
 
-@receiver(signals.job_cancelled)
-def send_cancelled(*, job_id: str, queue: str, **kwargs: Any) -> None:
-    """Send task_finished for a job that was cancelled."""
-    _send_ended(job_id, queue, JobState.CANCELLED)
-
-
 @receiver(signals.job_reclaimed)
 def send_crashed(*, buried_ids: Sequence[str], queue: str, **kwargs: Any) -> None:
     """Send task_finished for jobs that are dead because their worker processes died."""
     for job_id in buried_ids:
-        _send_ended(job_id, queue, JobState.DEAD)
+        send_ended(job_id=job_id, queue=queue, state=JobState.DEAD)
 
 
-def _send_ended(job_id: str, queue: str, state: JobState) -> None:
+@receiver(signals.job_cancelled)
+def send_ended(*, job_id: str, queue: str, state: JobState = JobState.CANCELLED, **kwargs: Any) -> None:
+    """Send task_finished for a job that was cancelled, or is dead without a run that tells of it."""
     if is_member(job_id):  # steps of workflows are tasks of django_rtq
         return
     details, place = _find(job_id, queue)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.jobs.details import JobDetails
-from django_rtq.core.jobs.job import CancelAnswer, made_at
+from django_rtq.core.jobs.job import CancelAnswer
 from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.testing.captured_job import CapturedJob
+from django_rtq.testing.captured_job import CapturedJob, details_of
 from django_rtq.testing.job_filter import ExpectedJob, JobFilter
 from django_rtq.testing.substitute import EngineWorkflows, Substitute
 from django_rtq.workflows.steps.events import written_event
@@ -128,19 +128,7 @@ class CapturedJobs(Substitute[CapturedJob]):
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
         job = self._job(job_id)
-        return JobDetails(
-            id=job.id,
-            queue=job.queue,
-            state=job.state,
-            task=job.task,
-            client=job.client,
-            priority=job.priority,
-            args=list(job.args),
-            kwargs=dict(job.kwargs),
-            headers=dict(job.headers),
-            options=dict(job.options),
-            made_at=made_at(job.id),
-        )
+        return details_of(job, priority=job.priority, options=dict(job.options))
 
     def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
         self._job(job_id).is_cancelled = True

@@ -9,7 +9,8 @@ from typing import Any
 
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.jobs import serializer
-from django_rtq.core.jobs.job import JobState, moment
+from django_rtq.core.jobs.details import JobDetails
+from django_rtq.core.jobs.job import JobState, made_at, moment
 
 
 @dataclass(kw_only=True)
@@ -64,6 +65,22 @@ class CapturedJob:
         details += [f"headers {self.headers}"] if self.headers else []
         details += ["cancelled"] if self.is_cancelled else []
         return f"{call_text(self.task, self.args, self.kwargs)} in {', '.join(details)}"
+
+
+def details_of(job: Any, **known: Any) -> JobDetails:
+    """What a handle tells of a CapturedJob or FinishedJob."""
+    return JobDetails(
+        id=job.id,
+        queue=job.queue,
+        state=job.state,
+        task=job.task,
+        client=job.client,
+        args=list(job.args),
+        kwargs=dict(job.kwargs),
+        headers=dict(job.headers),
+        made_at=made_at(job.id),
+        **known,
+    )
 
 
 def call_text(task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from django_rtq.console.reading.actions import Actions
@@ -25,7 +24,7 @@ from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.testing.caller_executor import CallerExecutor
 from django_rtq.testing.drain import Drain, due_times
-from django_rtq.testing.finished_job import FinishedJob, details_of, raise_foreign_error
+from django_rtq.testing.finished_job import FinishedJob, details_after, raise_foreign_error
 from django_rtq.testing.substitute import Substitute
 from django_rtq.workflows.steps.events import written_event
 from django_rtq.workflows.steps.store import Holder
@@ -33,14 +32,6 @@ from django_rtq.workflows.store import NewWorkflow
 
 MAX_DEPTH = 40  # jobs that run inside each other
 WORKER = "eager"  # holds the jobs that have not come from Redis
-
-
-@dataclass
-class _UniqueOwner:
-    """A unique job that runs."""
-
-    id: str
-    successor: NewJob | None = None  # runs after it
 
 
 class EagerJobs(Substitute[FinishedJob]):
@@ -99,7 +90,8 @@ class EagerJobs(Substitute[FinishedJob]):
         self._running: dict[str, Run] = {}  # from memory
         self._details: dict[str, JobDetails] = {}  # of jobs that have run, and are not in Redis
         self._early_handles: dict[str, JobHandle] = {}  # of jobs that have not ended
-        self._owners: dict[tuple[str, str], _UniqueOwner] = {}  # of the digests of unique jobs that run
+        self._owners: dict[tuple[str, str], str] = {}  # ids of unique jobs that run, by queue and digest
+        self._successors: dict[tuple[str, str], NewJob] = {}  # which run after them
 
     def __repr__(self) -> str:
         return f"<EagerJobs: {', '.join(map(str, self))}>"
@@ -111,23 +103,21 @@ class EagerJobs(Substitute[FinishedJob]):
 
     def _enqueue(self, queue: str, job: NewJob) -> str:
         queue_and_digest = queue, job.digest
-        owner = self._owners.get(queue_and_digest)
-        if owner is not None and job.on_conflict == "rerun":
-            word = "after" if owner.successor is None else "duplicate"
-            owner.successor = job
-            return f"{word} {owner.id}"
-        if owner is not None:
-            return f"duplicate {owner.id}"
+        if owner := self._owners.get(queue_and_digest):
+            word = "duplicate"
+            if job.on_conflict == "rerun":
+                word = word if queue_and_digest in self._successors else "after"
+                self._successors[queue_and_digest] = job
+            return f"{word} {owner}"
         next_job: NewJob | None = job
         while next_job is not None:
-            owner = _UniqueOwner(next_job.id)
             if next_job.digest and next_job.until == "done":
-                self._owners[queue_and_digest] = owner
+                self._owners[queue_and_digest] = next_job.id
             try:
                 self._run(queue, next_job)
             finally:
                 self._owners.pop(queue_and_digest, None)
-            next_job = owner.successor
+                next_job = self._successors.pop(queue_and_digest, None)
         return "ok"
 
     def _run(self, queue: str, job: NewJob) -> None:
@@ -178,7 +168,7 @@ class EagerJobs(Substitute[FinishedJob]):
         if isinstance(outcome, Suspended):
             self._details.pop(run.id, None)
         elif run.worker == WORKER:
-            self._details[run.id] = details_of(finished, outcome, run, self._errors(run.id))
+            self._details[run.id] = details_after(finished, outcome, run, self._errors(run.id))
         self._refresh_handle(run.id)
         raise_foreign_error(finished.error)
         return finished

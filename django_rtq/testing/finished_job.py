@@ -9,7 +9,7 @@ from typing import Any
 
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import JobDetails
-from django_rtq.core.jobs.job import Job, JobState, made_at, moment
+from django_rtq.core.jobs.job import Job, JobState, moment
 from django_rtq.core.worker.outcome import (
     Acked,
     Buried,
@@ -23,7 +23,7 @@ from django_rtq.core.worker.outcome import (
 )
 from django_rtq.core.worker.process.run import Run
 from django_rtq.exceptions import PayloadError
-from django_rtq.testing.captured_job import call_text
+from django_rtq.testing.captured_job import call_text, details_of
 
 
 @dataclass(kw_only=True)
@@ -85,29 +85,21 @@ _STATES: Mapping[type, JobState] = {
 }
 
 
-def details_of(finished: FinishedJob, outcome: Outcome, run: Run, earlier: Sequence[dict[str, Any]]) -> JobDetails:
+def details_after(finished: FinishedJob, outcome: Outcome, run: Run, earlier: Sequence[dict[str, Any]]) -> JobDetails:
     """What a handle tells of the job after this run. `earlier`: the failures before it."""
     errors, now_ms = list(earlier), run.now_ms + int(run.seconds * 1000)
     if finished.error is not None:
         line = failure_line(finished.error, at_ms=now_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds)
         errors.append(serializer.loads(line))
     is_dead = finished.state is JobState.DEAD
-    return JobDetails(
-        id=finished.id,
-        queue=finished.queue,
-        state=finished.state,
-        task=finished.task,
-        client=finished.client,
-        args=list(finished.args),
-        kwargs=dict(finished.kwargs),
-        headers=dict(finished.headers),
+    return details_of(
+        finished,
         failures=len(errors),
         attempt=finished.attempt,
         errors=errors,
         result=finished.result,
         seconds=run.seconds if isinstance(outcome, Acked) and outcome.result else None,
         worker=run.worker,
-        made_at=made_at(finished.id),
         died_at=moment(now_ms) if is_dead else None,
         finished_at=moment(now_ms) if finished.state.is_final and not is_dead else None,
     )
