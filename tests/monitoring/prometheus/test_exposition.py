@@ -1,11 +1,9 @@
 """The ways to get the metrics: a view, and the command rtq_metrics."""
 
-import http.client
 import os
 import signal
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
 
@@ -143,23 +141,3 @@ def test_a_port_in_use_is_an_error(server, redis_server):
     ran = run("rtq_metrics", f"--port={redis_server.port}")
     assert ran.code == 1
     assert "cannot listen on 127.0.0.1" in ran.error
-
-
-def test_scrapes_at_once_get_the_same_numbers(broker, server):
-    queued_job(broker)
-    _, address = server()
-    host, found = address.removeprefix("http://").strip("/"), []
-
-    def scrape():
-        connection = http.client.HTTPConnection(host, timeout=PATIENCE)
-        connection.request("GET", "/")
-        text = connection.getresponse().read().decode()
-        connection.close()
-        found.append(Samples(text).value("rtq_jobs", queue=QUEUE, state="queued"))
-
-    threads = [threading.Thread(target=scrape) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert found == [1] * 8
