@@ -37,7 +37,7 @@ from django_rtq.compat.celery_canvas import (
     xstarmap,
 )
 from django_rtq.compat.other_queues import INSTEAD
-from django_rtq.core.jobs.context import current_job
+from django_rtq.core.jobs.context import JobContext, current_job
 from django_rtq.core.jobs.job import new_job_id
 from django_rtq.core.schedules import Schedule, cron
 from django_rtq.core.tasks.decorator import task as rtq_task
@@ -114,7 +114,7 @@ class Task:
             job = current_job()
             if job is not None and workflow_of(job.job_id):
                 args, kwargs = tuple(map(as_lists, args)), {name: as_lists(value) for name, value in kwargs.items()}
-            token = _arguments.set((args, kwargs))
+            token = _requests.set(None if job is None else self._request_of(job, args, kwargs))
             try:
                 return self(*args, **kwargs)
             except (_Replaced, Ignore):
@@ -122,7 +122,7 @@ class Task:
             except Reject as error:
                 raise Bury(str(error)) from error
             finally:
-                _arguments.reset(token)
+                _requests.reset(token)
 
         if self._is_bound:
             signature = inspect.signature(self._function)
@@ -185,7 +185,7 @@ class Task:
             is_eager=True,
         )
         while True:
-            token = _applied.set(request)
+            token = _requests.set(request)
             try:
                 return EagerResult(self(*request.args, **request.kwargs))
             except Exception as error:
@@ -196,7 +196,7 @@ class Task:
                     return EagerResult(error=error)
                 request = again
             finally:
-                _applied.reset(token)
+                _requests.reset(token)
 
     def _again(self, error: Exception, request: Request) -> Request | None:
         """The next run of apply() after an exception; None: there is none."""
@@ -220,9 +220,23 @@ class Task:
 
     @property
     def request(self) -> Request:
-        """The job that runs now, or the call of apply()."""
-        applied = _applied.get()
-        return Request.current() if applied is None or applied.task != self.name else applied
+        """The job of the task that runs now, or the call of apply()."""
+        request = _requests.get()
+        return request if request is not None and request.task == self.name else Request()
+
+    def _request_of(self, job: JobContext, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Request:
+        return Request(
+            id=job.job_id,
+            retries=int(job.headers.get(_HEADER, {}).get("retries", 0)) + job.attempt - 1,
+            args=args,
+            kwargs=kwargs,
+            headers=job.headers,
+            hostname=job.worker,
+            task=self.name,
+            delivery_info={"routing_key": job.queue_name, "exchange": ""},
+            called_directly=False,
+            root_id=job.job_id,
+        )
 
     def retry(  # noqa: PLR0913, PLR0917 - as Celery declares it
         self,
@@ -268,7 +282,7 @@ class Task:
                 f"{self.name}: retry() with other arguments or options, or with throw=False, is not possible in a "
                 "chain or chord, which would go on without the new job. Call retry() without them."
             ) from exc
-        header = {**_header(), "retries": request.retries + 1}
+        header = {**request.headers.get(_HEADER, {}), "retries": request.retries + 1}
         self.apply_async(
             _given(args, request.args),
             _given(kwargs, request.kwargs),
@@ -352,15 +366,8 @@ def _backoff(task: Task, options: dict[str, Any], countdown: float | None) -> Ca
 
 # -- the job that runs
 
-_arguments: ContextVar[tuple[Sequence[Any], Mapping[str, Any]]] = ContextVar("rtq_celery_arguments", default=((), {}))
-
-#: The call of Task.apply() that runs.
-_applied: ContextVar[Request | None] = ContextVar("rtq_celery_applied", default=None)
-
-
-def _header() -> dict[str, Any]:
-    job = current_job()
-    return {} if job is None else dict(job.headers.get(_HEADER, {}))
+#: That of a worker, or the call of Task.apply().
+_requests: ContextVar[Request | None] = ContextVar("rtq_celery_request", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,26 +386,6 @@ class Request:
     is_eager: bool = False
     root_id: str | None = None
     parent_id: str | None = None
-
-    @classmethod
-    def current(cls) -> Request:
-        """That of this thread or coroutine."""
-        job = current_job()
-        if job is None:
-            return cls()
-        args, kwargs = _arguments.get()
-        return cls(
-            id=job.job_id,
-            retries=int(_header().get("retries", 0)) + job.attempt - 1,
-            args=args,
-            kwargs=kwargs,
-            headers=job.headers,
-            hostname=job.worker,
-            task=job.task_name,
-            delivery_info={"routing_key": job.queue_name, "exchange": ""},
-            called_directly=False,
-            root_id=job.job_id,
-        )
 
 
 # -- the app, and the modules of the package

@@ -55,13 +55,10 @@ class _Outbox:
                 self._end_outage(call)
         refused = [(call, error) for call, answers in calls if (error := refusal(call, answers))]
         if alias and refused:
-            self._log_refused(refused)
-
-    def _log_refused(self, calls: Sequence[tuple[EnqueueCall, Exception]]) -> None:
-        extra = about_jobs([job.id for call, _ in calls for job in call.jobs])
-        told = [error for call, error in calls if self._begins_outage(call, error)]
-        text = "Redis did not accept the jobs of a transaction; they wait in the outbox, as the next ones do: %s"
-        logger.log(logging.WARNING if told else logging.DEBUG, text, (told or [calls[0][1]])[0], extra=extra)
+            extra = about_jobs([job.id for call, _ in refused for job in call.jobs])
+            told = [error for call, error in refused if self._begins_outage(call, error)]
+            text = "Redis did not accept the jobs of a transaction; they wait in the outbox, as the next ones do: %s"
+            logger.log(logging.WARNING if told else logging.DEBUG, text, (told or [refused[0][1]])[0], extra=extra)
 
     def _end_outage(self, call: EnqueueCall) -> None:
         with self._lock:

@@ -7,7 +7,7 @@ import contextvars
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -84,20 +84,15 @@ def _limit(seconds: float | None, job_id: bytes = b"") -> Iterator[Interruptible
     """Raise TimeLimitExceeded inside the block after so many seconds."""
     if seconds is None:
         yield None
-    elif threading.current_thread() is threading.main_thread():
-        handler = signal.getsignal(signal.SIGALRM)
-        try:
-            with MainThreadInterrupts().limit(seconds, job_id) as interruptible:
-                yield interruptible
-        finally:
-            signal.signal(signal.SIGALRM, handler)
-    else:
-        interrupts = ThreadInterrupts()
-        try:
-            with interrupts.limit(seconds, job_id) as interruptible:
-                yield interruptible
-        finally:
-            interrupts.close()
+        return
+    with ExitStack() as stack:
+        interrupts: Any
+        if threading.current_thread() is threading.main_thread():
+            stack.callback(signal.signal, signal.SIGALRM, signal.getsignal(signal.SIGALRM))
+            interrupts = MainThreadInterrupts()
+        else:
+            interrupts = stack.enter_context(closing(ThreadInterrupts()))
+        yield stack.enter_context(interrupts.limit(seconds, job_id))
 
 
 def _check_no_loop_runs(task: str) -> None:

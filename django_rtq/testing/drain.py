@@ -61,19 +61,11 @@ def bring_forward(broker: Broker, queues: Sequence[str], ms: int) -> None:
             for member, due in zip(flat[::2], flat[1::2], strict=True)
             if held_since(float(due)) is None
         ]
-        moves += _earlier_waits(broker, queue, ms)
+        for job_id, entry in as_dict(broker.redis.execute_one(("HGETALL", keys.step_jobs))).items():
+            if wait := Wait.read(entry):  # sleeps end, and events time out
+                moves.append(("HSET", keys.step_jobs, job_id, f"{max(0, wait.due_ms - ms)} {wait.text}"))
         if moves:
             broker.redis.execute(moves)
-
-
-def _earlier_waits(broker: Broker, queue: str, ms: int) -> list[Command]:
-    """Let sleeps end and events time out earlier."""
-    keys = broker.keys.of(queue)
-    entries = as_dict(broker.redis.execute_one(("HGETALL", keys.step_jobs)))
-    waits = {job_id: wait for job_id, entry in entries.items() if (wait := Wait.read(entry))}
-    return [
-        ("HSET", keys.step_jobs, job_id, f"{max(0, wait.due_ms - ms)} {wait.text}") for job_id, wait in waits.items()
-    ]
 
 
 def drain(
