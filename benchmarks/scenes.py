@@ -71,13 +71,13 @@ class _Worker:
     def __init__(self, slots: int, at_once: int) -> None:
         from django_rtq.core.broker.brokers import get_broker
         from django_rtq.core.broker.worker_broker import for_workers
-        from django_rtq.core.worker.process.running.threaded_runner import make_runner
+        from django_rtq.core.worker.process.process import runner_class
         from django_rtq.core.worker.process.session import WorkerSession
         from django_rtq.core.worker.shared_memory import SharedState
 
         self._at_once, broker, shared = at_once, for_workers(get_broker()), SharedState(slots)
         self._session: WorkerSession = WorkerSession(broker, shared, ["default"], base_name="scene")
-        self._runner: Runner = make_runner(broker.config, shared, self._session, slots)
+        self._runner: Runner = runner_class(slots)(broker.config, shared, self._session)
 
     def __enter__(self) -> _Worker:
         self._session.sign_on()

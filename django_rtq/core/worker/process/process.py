@@ -33,7 +33,6 @@ from django_rtq.core.worker.os_signals import ignore_signal
 from django_rtq.core.worker.process.run import Run, runs_of
 from django_rtq.core.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
 from django_rtq.core.worker.process.running.runner import Runner, exit_out_of_memory
-from django_rtq.core.worker.process.running.threaded_runner import make_runner
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import BrokerError
@@ -45,6 +44,15 @@ IDLE_SECONDS = 5.0  # between two signs of life; while jobs run, also between tw
 MAX_SETTLE_TRIES = 3  # to release jobs that have not started, before it exits
 _SLICE_SECONDS = 0.1
 _MAX_PAUSE_SECONDS = 0.5  # between two tries to settle, before it exits
+
+
+def runner_class(slots: int) -> type[Runner]:
+    """What runs one job at a time in the main thread, or several in threads."""
+    if slots == 1:
+        return Runner
+    from django_rtq.core.worker.process.running.threaded_runner import ThreadedRunner  # most workers have one slot
+
+    return ThreadedRunner
 
 
 class WorkSignalReader(BlockingReader):
@@ -99,7 +107,7 @@ class WorkerProcess:
         self._options = options
         self._parent = parent
         self._session = WorkerSession(broker, shared, options.queues, base_name=options.name, info=info)
-        self._runner: Runner = make_runner(broker.config, shared, self._session, options.concurrency)
+        self._runner = runner_class(options.concurrency)(broker.config, shared, self._session)
         # Between two signs of life: well within a lease.
         self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)
         self._reader = WorkSignalReader(broker, options.queues, on_connect=self._session.reconcile_soon)

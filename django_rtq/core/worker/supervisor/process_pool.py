@@ -23,7 +23,7 @@ from django_rtq.core.tasks.registry import batch_tasks
 from django_rtq.core.threads import close_connection_pools, close_database_connections
 from django_rtq.core.worker.crashing_clients import CrashingClients
 from django_rtq.core.worker.options import EXIT_DONE, EXIT_FAILED, EXIT_RECYCLED, WorkerOptions
-from django_rtq.core.worker.process.process import WorkerProcess
+from django_rtq.core.worker.process.process import WorkerProcess, runner_class
 from django_rtq.core.worker.run_metrics import make_metrics
 from django_rtq.core.worker.shared_memory import SharedState
 
@@ -94,6 +94,7 @@ class ProcessPool:
         Without a collection before: it takes time, finds little, and new objects would fill the holes that it leaves in
         pages which the processes share.
         """
+        runner_class(self._options.concurrency)
         _ = self._broker, _libc(), make_metrics(), SCRIPTS["sign_on"].sha, SCRIPTS["claim"].sha
         close_database_connections()
         gc.freeze()

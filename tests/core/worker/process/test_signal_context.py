@@ -7,7 +7,7 @@ from django.utils import timezone, translation
 
 from django_rtq import signals
 from django_rtq.core.jobs.context import current_job
-from django_rtq.core.worker.process.running.threaded_runner import make_runner
+from django_rtq.core.worker.process.process import runner_class
 from django_rtq.core.worker.shared_memory import SharedState
 from tests.app.context_tasks import TENANT
 from tests.core.worker.claimed_runs import claim_unread
@@ -20,7 +20,7 @@ OUTCOMES = (signals.job_succeeded, signals.job_retried, signals.job_buried, sign
 
 @pytest.fixture(params=[1, 2], ids=["one slot", "two slots"])
 def runner(request, broker, session):
-    runner = make_runner(broker.config, SharedState(request.param), session, request.param)
+    runner = runner_class(request.param)(broker.config, SharedState(request.param), session)
     yield runner
     runner.stop()
 

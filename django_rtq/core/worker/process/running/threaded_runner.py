@@ -27,19 +27,14 @@ GATHER_STEPS, GATHER_SECONDS = 2, 0.00005
 REVOCATION_SECONDS = 0.1  # between two looks whether the supervisor has given back what it revoked
 
 
-def make_runner(config: Config, shared: SharedState, session: WorkerSession, concurrency: int) -> Runner:
-    """A runner for one job at a time in the main thread, or for several in threads."""
-    return Runner(config, shared, session) if concurrency == 1 else ThreadedRunner(config, shared, session, concurrency)
-
-
 class ThreadedRunner(Runner):
     """Runs several jobs at once, one per slot."""
 
-    def __init__(self, config: Config, shared: SharedState, session: WorkerSession, slots: int) -> None:
+    def __init__(self, config: Config, shared: SharedState, session: WorkerSession) -> None:
         super().__init__(config, shared, session)
         self._interrupts: ThreadInterrupts = ThreadInterrupts()
         self._executor = Executor(config, shared, self._isolation, self._interrupts.limit, self._progress)
-        self._slots = self._free = slots
+        self._slots = self._free = slots = shared.slots
         self._ahead = ClaimAhead(slots, MAX_ACK_DELAY_SECONDS)
         self._waiting: deque[tuple[float, Run]] = deque()  # jobs without a slot, and when they were claimed
         self._released = 0  # jobs that were given back since the last call of run()

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from django_rtq.core.conf.config import Config
-from django_rtq.core.worker.process.running.threaded_runner import make_runner
+from django_rtq.core.worker.process.process import runner_class
 from django_rtq.core.worker.shared_memory import SharedState
 from tests.core.worker.process.running.fake_session import FakeSession
 
@@ -18,7 +18,7 @@ def make():
     def make(slots):
         shared = SharedState(slots)
         session = FakeSession(shared)
-        runner = make_runner(Config(), shared, session, slots)
+        runner = runner_class(slots)(Config(), shared, session)
         runners.append(runner)
         return runner, session, shared
 

@@ -10,7 +10,7 @@ from django.db import connection, connections
 from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from django_rtq import constant, signals, task
-from django_rtq.core.worker.process.running.threaded_runner import make_runner
+from django_rtq.core.worker.process.process import runner_class
 from django_rtq.core.worker.shared_memory import SharedState
 from tests.core.worker.claimed_runs import claim_unread
 from tests.support.receivers import receiving
@@ -47,7 +47,7 @@ def wide_runner(broker, session):
 
 
 def runner_of(broker, session, slots):
-    runner = make_runner(broker.config, SharedState(slots), session, slots)
+    runner = runner_class(slots)(broker.config, SharedState(slots), session)
     yield runner
     runner.stop()
 
