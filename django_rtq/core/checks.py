@@ -17,7 +17,6 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import connection_settings_of, places, shard_of, shard_places
 from django_rtq.core.conf.config import Config, get_config, is_ours, task_backends
 from django_rtq.core.extension import parts
-from django_rtq.core.middleware import check as check_chain
 from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.core.transactions import named_database, written_database
@@ -26,7 +25,7 @@ from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable,
 if TYPE_CHECKING:
     pass
 
-_PLAIN_URL = re.compile(r"redis://[a-z0-9.-]+(:\d{1,4})?(/\d{1,3})?")
+_PLAIN_URL = re.compile(r"redis://[a-z0-9.-]+(:[1-5]?\d{1,4})?(/\d{1,3})?")
 _DJANGOS_CACHES = "django.core.cache.backends."
 _NO_ENGINE = "django.db.backends.dummy"  # what Django makes of {}
 
@@ -79,9 +78,15 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
 
 def check_middleware(**kwargs: Any) -> list[CheckMessage]:
     """rtq.E007: an entry of RTQ["MIDDLEWARE"] cannot be used."""
-    kinds = {task.is_async for task in all_tasks().values() if not task.internal}
-    has = {"has_functions": False in kinds, "has_coroutines": True in kinds}
-    return _raised_by(lambda config: check_chain(config.middleware, **has), "rtq.E007")
+
+    def check(config: Config) -> None:
+        if config.middleware:
+            from django_rtq.core.middleware import check
+
+            kinds = {task.is_async for task in all_tasks().values() if not task.internal}
+            check(config.middleware, has_functions=False in kinds, has_coroutines=True in kinds)
+
+    return _raised_by(check, "rtq.E007")
 
 
 def check_email(**kwargs: Any) -> list[CheckMessage]:
