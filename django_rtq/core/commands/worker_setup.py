@@ -64,9 +64,7 @@ def run_supervisor(options: dict[str, Any]) -> int:
             warn_about_unserved_queues(broker, queues)
         if worker_options.scheduler:
             start_apps(broker.backend)
-        supervisor = Supervisor(broker, worker_options)
-        supervisor.begin()
-        code = supervisor.run()
+        code = Supervisor(broker, worker_options).run()
         broker.close()
         return code
 

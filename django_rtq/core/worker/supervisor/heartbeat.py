@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -128,7 +128,11 @@ class Heartbeat(Loop):
             self.mismatch = error
             self.on_mismatch()
             raise
-        self._note_renewed([shared for _, shared in processes if shared.worker in infos], result.unknown, started)
+        for _, shared in processes:
+            if shared.worker in infos:
+                shared.renewed_at = -started if shared.worker in result.unknown else started
+        if self._stand_in in result.unknown:
+            self._stand_in = ""
         for queue in result.expired:
             earliest = self._apart(f"reclaiming jobs of queue {queue}", partial(self._reclaim, queue))
             interval = interval if earliest is None else min(interval, earliest + 0.01)
@@ -154,12 +158,6 @@ class Heartbeat(Loop):
             return None
         self._failing.discard(what)
         return answer
-
-    def _note_renewed(self, asked: Sequence[SharedState], unknown: Collection[str], at: float) -> None:
-        for shared in asked:
-            shared.renewed_at = -at if shared.worker in unknown else at
-        if self._stand_in in unknown:
-            self._stand_in = ""
 
     def _infos(self, processes: Sequence[tuple[int, SharedState]]) -> dict[str, dict[str, Argument]]:
         """By worker: those of the processes that are not frozen, and of the one that stands in for a crash loop."""

@@ -53,10 +53,6 @@ class ChildProcess:
             os.WIFEXITED(status) and os.WEXITSTATUS(status) in (EXIT_DONE, EXIT_RECYCLED) and not self.shared.running()
         )
 
-    def was_recycled(self, status: int) -> bool:
-        """Whether it exited to be replaced: after --max-jobs, or with too much memory."""
-        return os.WEXITSTATUS(status) == EXIT_RECYCLED
-
     @property
     def was_killed_by_us(self) -> bool:
         """Whether the supervisor killed it."""
@@ -159,30 +155,25 @@ class ProcessPool:
                 os.waitpid(exited.si_pid, os.WNOHANG)
 
     def _run_child(self, shared: SharedState, parent: int) -> NoReturn:
+        """The whole life of the forked process."""
         code = EXIT_FAILED
-        try:
-            code = self._child_main(shared, parent)
-        finally:
-            os._exit(code)
-
-    def _child_main(self, shared: SharedState, parent: int) -> int:
-        """The whole life of the forked process. Returns its exit code."""
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             kill_with_parent(signal.SIGKILL)
-            if os.getppid() != parent:
-                return EXIT_FAILED  # the parent died before prctl()
-            info = partial(self.worker_info, os.getpid(), shared)
-            process = WorkerProcess(self._broker, shared, self._options, parent=parent, info=info)
-            process.install_handlers()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-            return process.run()
+            if os.getppid() == parent:  # else it died before prctl()
+                info = partial(self.worker_info, os.getpid(), shared)
+                process = WorkerProcess(self._broker, shared, self._options, parent=parent, info=info)
+                process.install_handlers()
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+                code = process.run()
         except BaseException:  # noqa: BLE001 - the top of a process
             traceback.print_exc()
-            return EXIT_FAILED
         finally:
-            _flush()
+            try:
+                _flush()
+            finally:
+                os._exit(code)
 
 
 def _flush() -> None:

@@ -23,7 +23,6 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -34,7 +33,7 @@ from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.scheduler.scheduler import scheduler_loops
 from django_rtq.core.threads import Loop, pause_loops, stop_all
-from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_OK, WorkerOptions
+from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_OK, EXIT_RECYCLED, WorkerOptions
 from django_rtq.core.worker.os_signals import stop_signals
 from django_rtq.core.worker.shared_memory import Revoked
 from django_rtq.core.worker.supervisor.control import ControlListener
@@ -69,10 +68,12 @@ class Wakeup:
         before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         stack.callback(signal.set_wakeup_fd, before)
 
-        handlers: dict[int, Callable[[int, object], None]] = {signum: self._on_signal for signum in stop_signals()}
-        handlers[signal.SIGCHLD] = lambda signum, frame: None
-        for signum, handler in handlers.items():
-            stack.callback(signal.signal, signum, signal.signal(signum, handler))
+        def note(signum: int, frame: object) -> None:
+            if signum != signal.SIGCHLD:
+                self.signals.append(signum)
+
+        for signum in (*stop_signals(), signal.SIGCHLD):
+            stack.callback(signal.signal, signum, signal.signal(signum, note))
         return stack
 
     def wake(self) -> None:
@@ -89,9 +90,6 @@ class Wakeup:
                     pass
         return bool(ready)
 
-    def _on_signal(self, signum: int, frame: object) -> None:
-        self.signals.append(signum)
-
 
 class HealthFile:
     """The file that rtq_worker touches while it lives, for probes. Main thread only. Does nothing without a path.
@@ -106,9 +104,11 @@ class HealthFile:
         self._has_failed = False
 
     def update(self) -> None:
-        """Touch the file, every few seconds, if all is well."""
-        now = time.monotonic()
-        if self._path is None or now < self._next_touch or not self.is_well:
+        """Touch the file, every few seconds, if all processes are there, and none is frozen."""
+        now, processes = time.monotonic(), self._pool.processes
+        if self._path is None or now < self._next_touch or not processes or self._forks.pending:
+            return
+        if any(process.shared.revoked is Revoked.ALL for process in processes):
             return
         self._next_touch = now + TOUCH_SECONDS
         try:
@@ -124,13 +124,6 @@ class HealthFile:
             with suppress(OSError):
                 self._path.unlink()
 
-    @property
-    def is_well(self) -> bool:
-        """Whether all processes are there, and none is frozen."""
-        processes = self._pool.processes
-        is_complete = bool(processes) and not self._forks.pending
-        return is_complete and not any(process.shared.revoked is Revoked.ALL for process in processes)
-
 
 class Supervisor:
     """One `rtq_worker`. run() needs the main thread, for signal handlers. That thread never waits for Redis."""
@@ -140,6 +133,7 @@ class Supervisor:
         self._process_pool = ProcessPool(broker.config, options)
         self._fork_schedule = ForkSchedule(options.processes)
         self._wakeup = Wakeup()
+        self._signals = self._wakeup.signals
         note_crash = self._process_pool.crashing_clients.note_crash
         self._crash_recovery = CrashRecovery(broker, options.queues, self._wakeup.wake, note_crash)
         self._control = ControlListener(broker, options, self._process_pool.shared_states, self._wakeup.wake)
@@ -162,12 +156,12 @@ class Supervisor:
         self._cannot_start = False
         self._idle_since = math.inf  # time.monotonic() of the first of the last checks that saw no job run
 
-    def begin(self) -> None:
-        """Find out, before run(), whether Redis can be used. Raises BrokerError for what waiting does not fix."""
-        self._heartbeat.begin()
-
     def run(self) -> int:
-        """Run until a stop signal or command, or the end of a burst. Returns the exit code."""
+        """Run until a stop signal or command, or the end of a burst. Returns the exit code.
+
+        Raises BrokerError, before it starts, for what waiting for Redis does not fix.
+        """
+        self._heartbeat.begin()
         with self._wakeup.install_handlers():
             logs.connect()
             logger.info("worker %s starting: %s", self._options.name, _describe(self._options))
@@ -182,7 +176,9 @@ class Supervisor:
                 self._health_file.remove()
                 stop_all(self._loops, is_urgent=len(self._signals) > 1 or not self._crash_recovery.is_done)
             logger.info("worker %s stopped", self._options.name)
-            return self._exit_code()
+            if len(self._signals) > 1:
+                return 128 + self._signals[1]
+            return EXIT_CANNOT_START if self._cannot_start else EXIT_OK
 
     def _main_loop(self) -> None:
         while self._process_pool.processes or self._fork_schedule.pending or self._crash_recovery.is_pending:
@@ -222,11 +218,9 @@ class Supervisor:
     def _fork_missing(self) -> None:
         # After a stop signal nothing is forked: it would have to be stopped again. In a burst a new process waits until
         # the jobs of a crashed one are queued again: it would find nothing, and end the burst without them.
-        while self._fork_schedule.is_due and not self._signals and not self._must_recover_first() and self._fork():
-            pass
-
-    def _must_recover_first(self) -> bool:
-        return self._options.burst and not self._crash_recovery.is_done
+        while self._fork_schedule.is_due and not self._signals:
+            if (self._options.burst and not self._crash_recovery.is_done) or not self._fork():
+                return
 
     def _fork(self) -> bool:
         """Fork one process, if that is possible now. Returns whether it was."""
@@ -249,7 +243,7 @@ class Supervisor:
         if process.exited_cleanly(status):
             self._crash_recovery.add(process.shared, crashed=[])
             # Without a burst, it exited because somebody else sent it a SIGTERM.
-            if process.was_recycled(status) or not self._options.burst:
+            if os.WEXITSTATUS(status) == EXIT_RECYCLED or not self._options.burst:
                 self._fork_schedule.add()
             return
         # In a process that we killed, for a time limit or at the end of the drain time, no job counts a crash, except
@@ -259,17 +253,14 @@ class Supervisor:
         committed = process.shared.committed()  # neither failed nor crashed: the next run finds their rows
         self._crash_recovery.add(
             process.shared,
-            crashed=_without(committed, crashed),
-            overdue=_without(committed, process.overdue),
+            crashed=[job_id for job_id in crashed if job_id not in committed],
+            overdue=[job_id for job_id in process.overdue if job_id not in committed],
             blamed=process.overdue if process.was_killed_by_us else crashed,
         )
         if process.was_killed_by_us:
             self._fork_schedule.add()
-        else:
-            self._replace_crashed(process, process.exit_reason(status))
-
-    def _replace_crashed(self, process: ChildProcess, reason: str) -> None:
-        shared = process.shared
+            return
+        shared, reason = process.shared, process.exit_reason(status)
         jobs_done, claimed_at = shared.last_claim()
         crash = Crash(
             reason=reason,
@@ -317,24 +308,19 @@ class Supervisor:
 
     # -- stopping
 
-    @property
-    def _signals(self) -> list[int]:
-        return self._wakeup.signals
-
-    @property
-    def _is_draining(self) -> bool:
-        return self._drain_until is not None
-
     def _handle_signals(self) -> None:
-        if not self._is_draining and self._must_stop():
+        if self._drain_until is None:
+            if not self._must_stop():
+                return
             self._drain_until = time.monotonic() + self._options.drain_seconds
-        if self._is_draining:
-            self._fork_schedule.clear()
+        self._fork_schedule.clear()
+        for process in self._process_pool.processes:
+            process.kill(signal.SIGTERM)
+        if time.monotonic() >= self._drain_until or len(self._signals) > 1:
+            self._crash_recovery.reply_timeout_seconds = STOP_REPLY_TIMEOUT_SECONDS
             for process in self._process_pool.processes:
-                process.kill(signal.SIGTERM)
-        is_over = self._drain_until is not None and time.monotonic() >= self._drain_until
-        if is_over or len(self._signals) > 1:
-            self._kill_all()
+                process.killed_at_shutdown = True
+                process.kill(signal.SIGKILL)
 
     def _must_stop(self) -> bool:
         """Whether there is a reason to stop, which is logged."""
@@ -351,17 +337,6 @@ class Supervisor:
             logger.error("worker %s stops: %s", self._options.name, self._heartbeat.mismatch)
             self._cannot_start = True
         return self._cannot_start
-
-    def _kill_all(self) -> None:
-        self._crash_recovery.reply_timeout_seconds = STOP_REPLY_TIMEOUT_SECONDS
-        for process in self._process_pool.processes:
-            process.killed_at_shutdown = True
-            process.kill(signal.SIGKILL)
-
-    def _exit_code(self) -> int:
-        if len(self._signals) > 1:
-            return 128 + self._signals[1]
-        return EXIT_CANNOT_START if self._cannot_start else EXIT_OK
 
 
 def _describe(options: WorkerOptions) -> str:
@@ -382,7 +357,3 @@ def _log_death(process: ChildProcess, status: int) -> None:
         process.pid, shared.worker, process.exit_reason(status), shared.last_claim()[0],
         ", ".join(shared.running()) or "nothing", extra=about_jobs(shared.running()),
     )  # fmt: skip
-
-
-def _without(others: Collection[str], job_ids: Iterable[str]) -> list[str]:
-    return [job_id for job_id in job_ids if job_id not in others]

@@ -277,8 +277,7 @@ def test_a_health_file_is_touched_in_time(supervise, slept, tmp_path):
 def test_data_of_another_format_wakes_it(supervise, broker, monkeypatch):
     woken, wake = [], module.Wakeup.wake
     monkeypatch.setattr(module.Wakeup, "wake", lambda self: (woken.append(1), wake(self)))
-    monkeypatch.setattr(broker, "heartbeat", refuse_format)
-    _, code = supervise(*[waits] * 50)
+    _, code = supervise(lambda pool: monkeypatch.setattr(broker, "heartbeat", refuse_format), *[waits] * 50)
 
     assert (code, len(woken) > 0) == (EXIT_CANNOT_START, True)
 
