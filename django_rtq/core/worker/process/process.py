@@ -63,11 +63,6 @@ class WorkSignalReader(BlockingReader):
         self._queues = {broker.keys.of(queue).work_signal: queue for queue in queues}
         super().__init__(broker.connection_settings, list(self._queues), role="worker-wait", on_connect=on_connect)
 
-    @property
-    def has_token(self) -> bool:
-        """Whether a signal was taken since the last claim."""
-        return self.token_key is not None
-
     def return_signal(self, fetched: ClaimResult, queues: Sequence[str]) -> None:
         """Put back the signal that was taken last, if the claim from these queues did not come to its queue."""
         key, self.token_key = self.token_key, None
@@ -174,7 +169,7 @@ class WorkerProcess:
         wanted = self._runner.wanted()
         if self._options.max_jobs is not None:
             wanted = min(wanted, self._options.max_jobs - self._jobs_done)
-        queues, is_woken = self._options.order(), self._reader.has_token
+        queues, is_woken = self._options.order(), self._reader.token_key is not None
         fetched = self._session.fetch(wanted, idle=self._runner.idle_slots, queues=queues, is_woken=is_woken)
         if wanted:
             self._reader.return_signal(fetched, queues)
@@ -388,7 +383,10 @@ class WorkerProcess:
         self._runner.stop()
         self._session.release(self._session.held)
         tries = 1
-        while not self._try_to_settle() and (tries < MAX_SETTLE_TRIES or self._should_keep_trying()):
+        # While finished jobs would run again. Those that have not started are reclaimed by the supervisor anyway.
+        while not self._try_to_settle() and (
+            tries < MAX_SETTLE_TRIES or (self._session.has_outcomes and not self._is_orphan())
+        ):
             tries += 1
         self._session.close()
         try:
@@ -396,10 +394,6 @@ class WorkerProcess:
         except BrokerError as error:
             logger.warning("worker %s exits without reaching Redis: %s", self._session.worker, error)
         signals.worker_process_shutdown.send_robust(WorkerProcess, worker=self._session.worker)
-
-    def _should_keep_trying(self) -> bool:
-        """Whether finished jobs would run again. Jobs that have not started are reclaimed by the supervisor anyway."""
-        return self._session.has_outcomes and not self._is_orphan()
 
     def _try_to_settle(self) -> bool:
         try:

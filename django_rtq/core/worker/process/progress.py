@@ -19,7 +19,7 @@ ProgressReports = Mapping[tuple[str, str, str], str]  # worker, queue, job id ->
 class ProgressWriter:
     """Keeps the last report of each job, and writes it in its own thread, which starts with the first report.
 
-    report() takes no lock: a time limit may raise an exception there at any bytecode, and leave it locked.
+    Later reports take no lock: a time limit may raise an exception there at any bytecode, and leave it locked.
     """
 
     def __init__(self, write: Callable[[ProgressReports], None], backend: str = "") -> None:
@@ -35,7 +35,10 @@ class ProgressWriter:
     def report(self, worker: str, queue_name: str, job_id: str, line: str) -> None:
         """Take the progress of a job. Any thread."""
         if self._thread is None:
-            self._start()
+            with self._lock:
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="rtq-progress", daemon=True)
+                    self._thread.start()
         self._latest[worker, queue_name, job_id] = line
         if not self._is_signalled:
             self._is_signalled = True
@@ -47,12 +50,6 @@ class ProgressWriter:
         self._events.put(False)
         if self._thread is not None:
             self._thread.join(timeout=5)
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="rtq-progress", daemon=True)
-                self._thread.start()
 
     def _run(self) -> None:
         while self._events.get() and not self._stopped.is_set():

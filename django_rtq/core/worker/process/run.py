@@ -189,20 +189,14 @@ class Run:
             task_name=self.task_name,
             headers=headers,
             _report=self._report,
-            _steps=self._open_steps,
-            _flow=self._open_workflow,
+            _steps=lambda: self._open_part().steps(self),
+            _flow=lambda: self._open_part().workflow(self),
         )
 
     def _open_part(self) -> RunPart:
         if self.part is None:
             self.part = required("run_part")()
         return self.part
-
-    def _open_steps(self) -> Any:
-        return self._open_part().steps(self)
-
-    def _open_workflow(self) -> Any:
-        return self._open_part().workflow(self)
 
     @contextmanager
     def noting_outage(self) -> Iterator[None]:

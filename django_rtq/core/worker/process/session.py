@@ -356,7 +356,9 @@ class WorkerSession:
         asked_at = time.monotonic()
         self._shared.set_alive(asked_at)
         try:
-            likely = queues if is_woken else self._likely(queues)
+            likely = (
+                queues if is_woken or self._last_queue not in queues else queues[: queues.index(self._last_queue) + 1]
+            )
             fetched = self._claim(likely, queues[len(likely) :], wanted, idle=idle, settlements=settlements)
         except BrokerError:
             self._note_perhaps_settled(settlements)
@@ -432,12 +434,10 @@ class WorkerSession:
         dump = self._metrics.dump()
         if not dump and not self._has_counts:
             return None
-        self._shared.begin_counts(dump, _any_job(settlements))
+        # Of any job whose outcome is in there, unless its id is too long for shared memory.
+        job_id = next(filter(None, (settlement.any_outcome_id() for settlement in settlements.values())), b"")
+        self._shared.begin_counts(dump, job_id if len(job_id) <= MAX_ID_BYTES else b"")
         return dump
-
-    def _likely(self, queues: Sequence[str]) -> Sequence[str]:
-        """The queues up to the one that had work lately."""
-        return queues[: queues.index(self._last_queue) + 1] if self._last_queue in queues else queues
 
     def _note_perhaps_settled(self, settlements: Mapping[str, Settlement]) -> None:
         sent = [job_id for settlement in settlements.values() for job_id in settlement.job_ids()]
@@ -609,9 +609,3 @@ def _note_copy() -> None:
 
 _sessions: WeakSet[WorkerSession] = WeakSet()
 os.register_at_fork(after_in_child=_note_copy)  # to ask for the process id after each job would cost more
-
-
-def _any_job(settlements: Mapping[str, Settlement]) -> bytes:
-    """The id of a job whose outcome is in there; b"" if there is none, or if it is too long for shared memory."""
-    job_id = next(filter(None, (settlement.any_outcome_id() for settlement in settlements.values())), b"")
-    return job_id if len(job_id) <= MAX_ID_BYTES else b""

@@ -86,7 +86,10 @@ class ThreadInterrupts:
     def limit(self, seconds: float | None, job_id: bytes = b"") -> _Run:
         """Raise TimeLimitExceeded inside the block after so many seconds, and JobCancelled at stop()."""
         if self._watcher is None:
-            self._start_watcher()
+            with self._lock:
+                if self._watcher is None:
+                    self._watcher = threading.Thread(target=self._watch_runs, name="rtq-interrupts", daemon=True)
+                    self._watcher.start()
         return _Run(self, job_id, seconds)
 
     def cancel(self, job_id: bytes) -> None:
@@ -100,12 +103,6 @@ class ThreadInterrupts:
         self._change.release()
         if self._watcher is not None:
             self._watcher.join(timeout=5)
-
-    def _start_watcher(self) -> None:
-        with self._lock:
-            if self._watcher is None:
-                self._watcher = threading.Thread(target=self._watch_runs, name="rtq-interrupts", daemon=True)
-                self._watcher.start()
 
     def arm(self, run: _Run) -> None:
         """The run begins, in this thread."""

@@ -184,13 +184,6 @@ class Runner:
             self._size = BatchSize()  # the next job may have others with it again
         return done
 
-    def _give_back(self, rest: Sequence[bytes]) -> None:
-        """A claim is over, but for these jobs, which have not started."""
-        if rest:
-            self._release(rest)
-        if self._shared.has_revocation and self._shared.revoked is not Revoked.NOTHING:
-            self._session.disown(())  # the supervisor may have settled what was finished
-
     def _run_alone(self, run: Run) -> None:
         """Run a job that has started, and record its outcome."""
         if (outcome := self._executor.open(run)) is not None:
@@ -203,6 +196,13 @@ class Runner:
             self._session.add(run, self._executor.execute(run))
             if run.may_run_once:
                 self._settle_now(run)
+
+    def _give_back(self, rest: Sequence[bytes]) -> None:
+        """A claim is over, but for these jobs, which have not started."""
+        if rest:
+            self._release(rest)
+        if self._shared.has_revocation and self._shared.revoked is not Revoked.NOTHING:
+            self._session.disown(())  # the supervisor may have settled what was finished
 
     def hurry(self, *, is_stopping: bool) -> None:
         """Start no more of the claimed jobs, and give them back, because the process stops or is to be quiet. For a

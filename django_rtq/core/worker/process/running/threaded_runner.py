@@ -101,16 +101,15 @@ class ThreadedRunner(Runner):
                 self._suspects += run.crashes > 0
             taken = self._take_waiting()
         self._start(taken)
-        while not self._wait_until(self._is_claim_due, MAX_ACK_DELAY_SECONDS if self._waiting else None):
+        while not self._wait_until(
+            lambda: self._room() >= max(1, self._ahead.jobs // 2), MAX_ACK_DELAY_SECONDS if self._waiting else None
+        ):
             self._release_overdue()
             if self._has_finished:
                 break
         with self._lock:
             released, self._released = self._released, 0
         return jobs - released
-
-    def _is_claim_due(self) -> bool:
-        return self._room() >= max(1, self._ahead.jobs // 2)
 
     def wait(self, seconds: float) -> bool:
         """Wait until a job is over. Returns whether one is over since the last claim."""
@@ -234,15 +233,12 @@ class ThreadedRunner(Runner):
     def _submit(self, act: Callable[[], None]) -> None:
         """Call it in a thread. Starts one more thread while there are fewer than slots."""
         if len(self._threads) < self._slots:
-            self._start_thread()
+            with self._lock:
+                if (number := len(self._threads)) < self._slots:
+                    thread = threading.Thread(target=self._run_queued, name=f"rtq-jobs-{number}", daemon=True)
+                    self._threads.append(thread)
+                    thread.start()
         self._queued.put(act)
-
-    def _start_thread(self) -> None:
-        with self._lock:
-            if len(self._threads) < self._slots:
-                thread = threading.Thread(target=self._run_queued, name=f"rtq-jobs-{len(self._threads)}", daemon=True)
-                self._threads.append(thread)
-                thread.start()
 
     def _run_queued(self) -> None:
         while (act := self._queued.get()) is not None:
