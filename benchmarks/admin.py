@@ -143,8 +143,7 @@ def _task_counters(task: str) -> dict[str, int]:
 def _sign_workers_on() -> None:
     """Eight processes of one host, with two jobs each."""
     from django_rtq.core.broker.brokers import get_broker
-    from django_rtq.core.broker.worker_broker import for_workers
-    from django_rtq.core.broker.worker_info import worker_info_commands
+    from django_rtq.core.broker.worker_broker import for_workers, worker_info_commands
 
     broker = for_workers(get_broker())
     for number in range(8):

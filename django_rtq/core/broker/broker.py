@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django_rtq.core.broker.enqueue_calls import enqueue_calls, enqueue_many
+from django_rtq.core.broker.enqueue_calls import Replicas, enqueue_calls, enqueue_many
 from django_rtq.core.broker.keys import Keys, QueueKeys
 from django_rtq.core.broker.messages import EnqueueCall, NewJob
 from django_rtq.core.broker.redis.client import BlockingClient, RedisClient
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from django_rtq.core.broker.maintenance import Maintenance
     from django_rtq.core.broker.redis.async_client import AsyncRedisClient
     from django_rtq.core.broker.redis.token_waits import TokenWaits
-    from django_rtq.core.broker.replicas import Replicas
     from django_rtq.core.broker.schedule_store import ScheduleStore
 
 S = TypeVar("S")
@@ -81,8 +80,6 @@ class Broker:
         self._registered_queues: dict[str, int] = {}
         self._replicas: Replicas | None = None
         if config.wait_replicas:
-            from django_rtq.core.broker.replicas import Replicas
-
             self._replicas = Replicas(config.wait_replicas, command_seconds=self.connection_settings.socket_timeout)
 
     @shared_property

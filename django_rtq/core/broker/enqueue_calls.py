@@ -5,9 +5,10 @@ What an enqueue costs Redis: D69.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from django_rtq.core.broker.keys import Keys, QueueKeys
 from django_rtq.core.broker.messages import PLAIN_FIELDS, EnqueueCall, NewJob, Unreplicated
@@ -16,11 +17,12 @@ from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.jobs.job import new_job_ids, shard_in, with_shard
 from django_rtq.exceptions import BrokerError
 
-if TYPE_CHECKING:
-    from django_rtq.core.broker.replicas import Replicas
+logger = logging.getLogger("django_rtq")
 
 JOBS_IN_FLIGHT = 4000  # of one round trip
 CALLS_IN_FLIGHT = 8  # script calls of one round trip: Redis runs the first while the others are on their way
+PATIENCE_SECONDS = 1.0  # or half of the time of a command, if that is less
+IMPATIENCE_MS = 1  # 0 would be for ever
 
 
 class _Part(NamedTuple):
@@ -125,3 +127,36 @@ def _command(keys: QueueKeys, jobs: Sequence[NewJob], all_or_none: bool) -> Comm
     size = len(NewJob._fields) if any(job.digest for job in jobs) else PLAIN_FIELDS
     arguments = chain(("1" if all_or_none else "", size), chain.from_iterable(job[:size] for job in jobs))
     return SCRIPTS["enqueue_many"].call(keys, arguments)
+
+
+class Replicas:
+    """RTQ["WAIT_REPLICAS"]: waits until so many replicas have what was stored. Any thread may use it.
+
+    WAIT is in the packet of the scripts: it waits for what was written over its own connection.
+    """
+
+    def __init__(self, wanted: int, *, command_seconds: float) -> None:
+        self._wanted = wanted
+        self._patience_ms = max(IMPATIENCE_MS, int(min(PATIENCE_SECONDS, command_seconds / 2) * 1000))
+        self._are_missing = False  # as a caller that does not raise found last
+
+    def wait(self, *, is_patient: bool = True) -> Command:
+        """The command that waits for them; the last of a packet."""
+        return ("WAIT", self._wanted, self._patience_ms if is_patient else IMPATIENCE_MS)
+
+    def wait_again(self) -> Command:
+        """wait() for those who go on in any case: not for replicas that were missing a moment ago."""
+        return self.wait(is_patient=not self._are_missing)
+
+    def problem(self, reply: Any) -> str:
+        """What the reply to it says is wrong; "": nothing."""
+        if isinstance(reply, BrokerError):
+            return f"Redis did not wait for replicas: {reply}"
+        return "" if reply >= self._wanted else f"{reply} of {self._wanted} replicas had it in time"
+
+    def note(self, reply: Any) -> None:
+        """Log when replicas begin to be missing, for those who go on in any case."""
+        problem = self.problem(reply)
+        if problem and not self._are_missing:
+            logger.warning("what was stored could get lost with the master of Redis: %s", problem)
+        self._are_missing = bool(problem)

@@ -11,7 +11,6 @@ from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import Command, Packet, checked
 from django_rtq.core.broker.schedule_store import ScheduleStore
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
-from django_rtq.core.broker.worker_info import WorkerInfo, worker_info_commands
 from django_rtq.core.broker.worker_messages import earliest_seconds, promoted_ids
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
@@ -123,14 +122,6 @@ class Maintenance:
             if isinstance(reply, BrokerError) and "in progress" not in str(reply):
                 return "refused"
         return "rewritten" if known_run_id else "first"
-
-    def info_commands(self, workers: Mapping[str, WorkerInfo]) -> list[Command]:
-        """What a supervisor stores about its workers, for people; and the version of the project that they run."""
-        commands, version = list(worker_info_commands(self._keys, workers)), self._config.version
-        if version and workers and "note_version" in SCRIPTS:
-            keys, kept_ms = self._keys.of(self._config.default_queue), 4 * int(self._config.lease_seconds * 1000)
-            commands.append(SCRIPTS["note_version"].call(keys, (version, kept_ms)))
-        return commands
 
     def repair_command(self, queue: str, cursor: int) -> Command:
         """The call of the script that repairs some lanes and workers after a torn append-only file.

@@ -5,17 +5,17 @@ Every method may be repeated when its reply was lost. The header of each script 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.keys import QUEUE_KEYS
+from django_rtq.core.broker.keys import QUEUE_KEYS, Keys
 from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Argument, Command, Packet, checked
 from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.server_info import check_format, format_commands, note_loss
 from django_rtq.core.broker.settlement import Settlement, settlement_calls, take_acks
-from django_rtq.core.broker.worker_info import WorkerInfo, forget_info_commands, recent_workers, worker_info_commands
 from django_rtq.core.broker.worker_messages import (
     ClaimResult,
     HeartbeatResult,
@@ -33,6 +33,11 @@ RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes l
 RENEWED_AT_ONCE = 100  # queues in which one call renews leases
 TENDED_IN_A_LEASE = 15  # how often a queue is tended at most, however many supervisors there are
 NOTHING: Mapping[str, Sequence[Command]] = {}
+
+#: What supervisors store about a worker, for the admin and rtq.
+WorkerInfo = Mapping[str, Argument]
+_FORGOTTEN_MS = 60_000  # after the end of a worker
+_KEPT_MS = 3_600_000  # after the last update; of a worker that was lost, people want to know where it ran
 
 
 class WorkerBroker(Broker):
@@ -172,7 +177,8 @@ class WorkerBroker(Broker):
 
     def other_projects(self, project: str) -> list[str]:
         """The projects, other than this one, of up to 200 workers that were alive during the last four lease times."""
-        names = self.redis.execute_one(recent_workers(self.keys, 4 * self.config.lease_seconds), resend=True)
+        since_ms = time.time_ns() // 1_000_000 - 4 * self.lease_ms
+        names = self.redis.execute_one(("ZREVRANGEBYSCORE", self.keys.workers, "+inf", since_ms), resend=True)
         commands = [("HGET", self.keys.worker(name.decode()), "project") for name in names[:200]]
         projects = {reply.decode() for reply in self.redis.execute(commands, resend=True) if reply} if names else set()
         return sorted(projects - {project}) if project else []
@@ -226,7 +232,10 @@ class WorkerBroker(Broker):
         # First: a caller that cancels a running job asks the script, then reads here which supervisor to wake. If the
         # info came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
         packet = Packet()
-        packet.add("info", *self.maintenance.info_commands(workers))
+        packet.add("info", *worker_info_commands(self.keys, workers))
+        if self.config.version and workers and "note_version" in SCRIPTS:
+            arguments = (self.config.version, 4 * self.lease_ms)
+            packet.add("info", SCRIPTS["note_version"].call(self.keys.of(self.config.default_queue), arguments))
         packet.add("renew", *self.renew_commands(queues, list(workers), tends="tended" if promote else "checked"))
         packet.add("queues", ("SADD", self.keys.queues, *queues))
         packet.add("schedules", self.schedules.version_command)
@@ -328,3 +337,28 @@ def for_workers(broker: Broker) -> WorkerBroker:
 
 def _pairs(flat: Sequence[bytes]) -> list[tuple[str, str]]:
     return [(flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2)]
+
+
+def worker_info_commands(keys: Keys, workers: Mapping[str, WorkerInfo]) -> Iterator[Command]:
+    """Store the info of workers, which expires, and an index of their names, which saves readers a round trip.
+
+    The index uses the clock of this machine, because no script is involved. If that clock is wrong by more than an
+    hour, other workers may be missing from the index until their next heartbeat.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    for name, info in workers.items():
+        # kept_ms and the time that is left to the key tell readers when the worker was last seen.
+        yield ("HSET", keys.worker(name), "kept_ms", _KEPT_MS, *(value for pair in info.items() for value in pair))
+        yield ("PEXPIRE", keys.worker(name), _KEPT_MS)
+    if workers:
+        yield ("ZADD", keys.workers, *(argument for name in workers for argument in (now_ms, name)))
+        yield ("ZREMRANGEBYSCORE", keys.workers, "-inf", now_ms - _KEPT_MS)
+
+
+def forget_info_commands(keys: Keys, worker: str) -> Iterator[Command]:
+    """Forget the info of a worker that is no more: soon, because a page that was shown before may send it a command.
+
+    A process that takes a new name has the same supervisor.
+    """
+    yield ("PEXPIRE", keys.worker(worker), _FORGOTTEN_MS)
+    yield ("ZREM", keys.workers, worker)

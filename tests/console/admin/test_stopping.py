@@ -4,7 +4,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.messages import get_messages
 
-from django_rtq.core.broker.worker_info import worker_info_commands
+from django_rtq.core.broker.worker_broker import worker_info_commands
 from tests.console.admin.conftest import body, logged, text
 from tests.support.jobs import QUEUE, asked_job, claimed_job, settle
 

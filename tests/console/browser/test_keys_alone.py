@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.core.broker.worker_info import worker_info_commands
+from django_rtq.core.broker.worker_broker import worker_info_commands
 from tests.console.admin.conftest import MAIL, every_page, url_of
 from tests.console.browser.admin_server import refresh_every
 from tests.console.browser.chromium import new_context

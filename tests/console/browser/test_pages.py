@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import django_rtq
-from django_rtq.core.broker.worker_info import worker_info_commands
+from django_rtq.core.broker.worker_broker import worker_info_commands
 from tests.console.admin.conftest import every_page, url_of
 from tests.console.browser.actions import follow, shows
 from tests.console.browser.components import (

@@ -11,7 +11,7 @@ from django.test import override_settings
 from redis.exceptions import NoScriptError
 
 from django_rtq import NotReplicated, QueueFull
-from django_rtq.core.broker import enqueue_calls, replicas
+from django_rtq.core.broker import enqueue_calls
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.client import mended
 from django_rtq.core.broker.redis.commands import with_dependent
@@ -69,7 +69,7 @@ def with_settings(servers, replica):
 @pytest.fixture
 def broker(with_settings, monkeypatch):
     """The broker while the replica answers."""
-    monkeypatch.setattr(replicas, "PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(enqueue_calls, "PATIENCE_SECONDS", 60.0)
     return with_settings(SOCKET_TIMEOUT=120)
 
 
@@ -208,7 +208,7 @@ def test_a_worker_goes_on_and_logs_it_once_until_it_is_over(alone, servers, capl
     second = settle(alone, first)
     third = settle(alone, second)
     assert len(caplog.messages) == 1
-    assert alone._replicas.wait_again()[-1] == replicas.IMPATIENCE_MS
+    assert alone._replicas.wait_again()[-1] == enqueue_calls.IMPATIENCE_MS
 
     servers[1].resume()
     wait_until(lambda: alone.redis.execute((("PING",), ("WAIT", 1, 100)))[1] == 1)

@@ -16,8 +16,7 @@ from functools import cache, cached_property, partial
 from typing import NoReturn
 
 from django_rtq.core.broker.scripts import SCRIPTS
-from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.broker.worker_info import WorkerInfo
+from django_rtq.core.broker.worker_broker import WorkerBroker, WorkerInfo
 from django_rtq.core.conf.config import Config
 from django_rtq.core.tasks.registry import batch_tasks
 from django_rtq.core.threads import close_connection_pools, close_database_connections
