@@ -168,7 +168,9 @@ def declared_schedules(config: Config) -> list[ScheduledTask]:
 
 def _schedule_from_settings(name: str, options: Mapping[str, Any]) -> ScheduledTask:
     try:
-        task = registry.get_public_task(str(options.get("task")))
+        if "task" not in options:
+            raise InvalidTask('"task" is required: the name of a task.')
+        task = registry.get_public_task(str(options["task"]))
         schedule = schedule_from_settings(name, options)
         check_call(task, schedule.args, dict(schedule.kwargs))
     except (TaskNotFound, InvalidTask, TypeError) as error:

@@ -49,7 +49,7 @@ def test_no_name_makes_ids_like_those_of_members_of_workflows():
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"every": 5}, "No task 'None' is registered here."),
+        ({"every": 5}, '"task" is required'),
         ({"task": f"{__name__}.reprt", "every": 5}, f"Did you mean {__name__}.report?"),
         ({"task": f"{__name__}.report"}, 'exactly one of "cron" and "every"'),
         ({"task": f"{__name__}.report", "cron": "* *"}, "has 2 fields"),
