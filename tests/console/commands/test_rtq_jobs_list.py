@@ -206,18 +206,6 @@ def test_jobs_of_a_client_and_since_a_time_can_be_listed(all_states):
     assert ids(run("rtq_jobs", "list", "--state", "queued,dead", "--since", "2100-01-01", "--json")) == []
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--state", "late"], "'late' is not one or more of queued, scheduled, running, retrying, dead, finished."),
-        (["--since", "yesterday"], "'yesterday' is not a time: write for example 90s, 30min, 2h, 7d or 2026-"),
-        (["--since", "2026-13-01"], "is not a time"),
-    ],
-)
-def test_values_that_make_no_sense_are_refused(options, message):
-    assert message in run("rtq_jobs", "list", *options).error
-
-
 def test_show_prints_all_of_a_job(broker):
     job_id = dead_letter(broker, client="acme", args=["ä"], kwargs={"token": "s3cret"}, queue="bulk")
 
@@ -292,24 +280,18 @@ def test_jobs_are_found_by_a_query(broker):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("options", "problem"),
     [
+        (["--state", "late"], "'late' is not one or more of queued, scheduled, running, retrying, dead, finished."),
+        (["--since", "yesterday"], "'yesterday' is not a time: write for example 90s, 30min, 2h, 7d or 2026-"),
+        (["--since", "2026-13-01"], "is not a time"),
+        (["--limit", "9" * 30], "is not a whole number from 1 to 1,000,000,000"),
         (["--query", "stat:dead"], "stat:dead: there is no such field"),
         (["--query", "queue:nowhere"], "No queue 'nowhere' is declared, or has been used yet."),
         (["--query", "dead", "--task", "mail"], "Give either --query or --task, not both."),
         (["x", "--query", "dead"], "Give either ids or --query"),
         (["x", "--after", "W10"], "Give either ids or --after"),
         (["--after", "W10"], "--after: 'W10' is not a cursor of this list."),
-    ],
-)
-def test_a_query_that_cannot_be_used_is_refused(broker, arguments, said):
-    assert said in run("rtq_jobs", "list", *arguments).error
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (["--limit", "9" * 30], "is not a whole number from 1 to 1,000,000,000"),
         (["--query", ""], "--query is empty"),
         (["--query", " "], "--query is empty"),
         (["--query", "\udcff"], "is not valid UTF-8"),
@@ -319,7 +301,7 @@ def test_a_query_that_cannot_be_used_is_refused(broker, arguments, said):
         (["--client", "x" * 201], "is not the name of a client"),
     ],
 )
-def test_values_that_no_job_can_have_are_refused(broker, options, problem):
+def test_values_that_cannot_be_used_are_refused(broker, options, problem):
     dead_letter(broker)
 
     ran = run("rtq_jobs", "list", *options)
