@@ -144,11 +144,6 @@ JOB_ACTIONS = {
 }
 
 
-def is_filtered(options: dict[str, Any]) -> bool:
-    """Whether the options select only some jobs."""
-    return bool(_given(options))
-
-
 def check_selection(options: dict[str, Any]) -> None:
     """Raises CommandError, for wrong usage, if it is unclear which jobs the options select."""
     if problem := _problem(options):
@@ -156,7 +151,7 @@ def check_selection(options: dict[str, Any]) -> None:
 
 
 def _problem(options: dict[str, Any]) -> str:
-    given, ids = _given(options), options["ids"]
+    given, ids = filters_in(options), options["ids"]
     for name in ("queue", "task", "error", "query", "to"):
         if options.get(name) is not None and not options[name].strip():  # an empty shell variable is not "all of them"
             return f"--{name} is empty. Leave it out, or give a value."
@@ -172,5 +167,6 @@ def _problem(options: dict[str, Any]) -> str:
     return f"Which jobs? Give ids, or a filter ({filters}), or --all to {options['action']} every one of every queue."
 
 
-def _given(options: dict[str, Any]) -> list[str]:
+def filters_in(options: dict[str, Any]) -> list[str]:
+    """The names of the filters that are given."""
     return [name for name in FILTERS if options.get(name) is not None]

@@ -41,7 +41,7 @@ def _with_time(item: object, names: Sequence[str], time: str) -> dict[str, Any]:
 
 def job_lines(job: JobDetails, waiting_reason: str, member: Membership | None = None) -> Iterator[str]:
     """A job as text, a fact on each line, and its failed runs with their tracebacks, the newest first."""
-    for name, text in (*_identity(job, waiting_reason), *_workflow(member), *_facts(job)):
+    for name, text in (*_identity(job, waiting_reason, member), *_facts(job)):
         yield f"{name + ':':<12}{one_line(text)}"
     for attempt in reversed(job.attempts):
         heading = ": ".join(filter(None, (attempt.error_class, attempt.error)))
@@ -57,7 +57,7 @@ def job_lines(job: JobDetails, waiting_reason: str, member: Membership | None = 
     yield from _log(job)
 
 
-def _identity(job: JobDetails, waiting_reason: str) -> Iterator[tuple[str, str]]:
+def _identity(job: JobDetails, waiting_reason: str, member: Membership | None) -> Iterator[tuple[str, str]]:
     yield "Job", job.id
     detail = ", asked to stop" if job.is_stopping else ""
     yield "State", f"{job.state}{detail}"
@@ -70,9 +70,6 @@ def _identity(job: JobDetails, waiting_reason: str) -> Iterator[tuple[str, str]]
     if job.shard is not None:
         yield "Shard", str(job.shard)
     yield "Client", job.client or "-"
-
-
-def _workflow(member: Membership | None) -> Iterator[tuple[str, str]]:
     if member:
         flow, step = member.workflow, member.step
         yield "Workflow", f"{flow.id} {flow.name}, {flow.state}. This is a job of step {step.number}, {step.task}"

@@ -11,7 +11,7 @@ from django.utils.translation import override
 
 from django_rtq.console.commands.command import SheetCommand
 from django_rtq.console.commands.job_actions import JobAction
-from django_rtq.console.commands.job_arguments import JOB_ACTIONS, check_selection, is_filtered
+from django_rtq.console.commands.job_arguments import JOB_ACTIONS, check_selection, filters_in
 from django_rtq.console.commands.job_display import job_dict_in_full, job_lines
 from django_rtq.console.commands.job_selection import find_one, list_jobs
 from django_rtq.console.nouns import OneJob
@@ -74,7 +74,7 @@ class Command(SheetCommand):
             self._report_problems(options, problems)
             return
         limit = options["limit"] or (None if options["json"] or options["all"] else LISTED)
-        rows, if_none = list_jobs(self.readers, options), NO_MATCH if is_filtered(options) else NONE_AT_ALL
+        rows, if_none = list_jobs(self.readers, options), NO_MATCH if filters_in(options) else NONE_AT_ALL
         try:
             self.print_part(options, JOBS, rows, limit, if_none=if_none)
         except WrongCursor as error:

@@ -1,6 +1,7 @@
 """rtq_jobs requeue and discard: which dead letters they take."""
 
 import pytest
+from django.test import override_settings
 
 from django_rtq.console.reading.actions import Actions
 from django_rtq.exceptions import BrokerUnavailable
@@ -10,9 +11,17 @@ from tests.support.commands import (
     run,
     sit_at_terminal,
 )
-from tests.support.jobs import QUEUE, held_job, queued_job, settle, unique_job
+from tests.support.jobs import QUEUE, dead_job, held_job, queued_job, settle, unique_job
+from tests.support.redis_server import LEASE_SECONDS
 
 OUTAGE = "Redis did not answer in time: "
+
+
+@pytest.fixture
+def rtq_settings(redis, proxy):
+    """They name another queue."""
+    with override_settings(RTQ={"REDIS": proxy.url, "LEASE_SECONDS": LEASE_SECONDS, "QUEUES": {"bulk": {}}}):
+        yield
 
 
 def dead_ids(readers):
@@ -187,3 +196,36 @@ def test_a_dry_run_says_how_many_and_changes_nothing(three, readers, verb, optio
 
     assert (ran.code, ran.out) == (0, text)
     assert dead_ids(readers) == set(three)
+
+
+# another queue
+
+
+def test_letters_are_requeued_in_another_queue(broker, readers):
+    jobs = [dead_job(broker).id for _ in range(3)]
+
+    ran = run("rtq_jobs", "requeue", jobs[0], "--to", "bulk")
+    assert (ran.code, ran.out) == (0, "1 dead letter was requeued in queue bulk.\n")
+    assert (
+        "No worker serves queue bulk now: the jobs wait. Start one: python manage.py rtq_worker --queues bulk"
+        in ran.err
+    )
+    assert run("rtq_jobs", "requeue", "--all", "--to", "bulk").out == "2 dead letters were requeued in queue bulk.\n"
+
+    assert [(readers.find(job_id).queue, readers.find(job_id).state) for job_id in jobs] == [("bulk", "queued")] * 3
+
+
+def test_that_the_other_queue_is_paused_is_told(broker, rtq):
+    rtq.queues["bulk"].pause()
+
+    assert "Queue bulk is paused" in run("rtq_jobs", "requeue", dead_job(broker).id, "--to", "bulk").err
+
+
+def test_a_queue_that_settings_do_not_name_is_refused(broker, readers):
+    job = dead_job(broker)
+
+    ran = run("rtq_jobs", "requeue", job.id, "--to", "bulkk")
+
+    assert (ran.code, ran.error) == (1, 'Queue bulkk is not one of the settings. Name it in RTQ["QUEUES"].')
+    assert readers.find(job.id).state == "dead"
+    assert run("rtq_jobs", "requeue", "--all", "--to", "").code == 64
