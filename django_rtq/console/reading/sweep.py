@@ -28,7 +28,7 @@ from django_rtq.console.reading.queues import QueueReader, read_queue_details
 from django_rtq.console.reading.selection import WAITING, Selection
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.client import clock_ms
-from django_rtq.core.broker.redis.commands import Argument, Command
+from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.exceptions import BrokerError
@@ -264,9 +264,9 @@ class Sweeper:
     def purge_some(self, queue: str, client: str | None, limit: int = MAINTAIN_AT_ONCE) -> int:
         """Delete some waiting jobs, of one client if it is given. Returns how many, 0 at the end."""
         whose = ("all", "") if client is None else ("client", client)
-        arguments = (min(limit, MAINTAIN_AT_ONCE), *whose)
+        purge = SCRIPTS["purge"].call(self._keys.of(queue), (min(limit, MAINTAIN_AT_ONCE), *whose))
         while True:
-            deleted, searched = self._call(queue, "purge", *arguments)
+            deleted, searched = self._redis.execute_one(purge, resend=True)
             if deleted or not searched:  # else they had all been cancelled
                 return int(deleted)
 
@@ -298,9 +298,6 @@ class Sweeper:
         answers = self._actions.act(verb, queue, job_ids, how)
         done = [job_id for job_id, answer in answers.items() if ACTIONS[verb].is_done(answer)]
         return Result(done=done, answers=answers, refused=sum(map(ACTIONS[verb].is_refused, answers.values())))
-
-    def _call(self, queue: str, script: str, *arguments: Argument) -> Any:
-        return self._redis.execute_one(SCRIPTS[script].call(self._keys.of(queue), arguments), resend=True)
 
 
 def run_steps(
