@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django_rtq.console.merging import ONE, SUM, UNION, by, merge, rows_by, sum_of_counts
@@ -31,7 +33,7 @@ from django_rtq.console.reading.metrics.reader import (
 from django_rtq.console.reading.metrics.task_hours import TaskHours
 from django_rtq.console.reading.queues import QueueReader, read_queue_details
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.redis.commands import Argument, Command, Packet
+from django_rtq.core.broker.redis.commands import Packet
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 from django_rtq.core.jobs.record import read_head
@@ -44,7 +46,6 @@ MAX_KEPT = 8  # histories of tasks
 HOURS_AT_ONCE = 12  # that a script reads: two milliseconds
 _HEAD_BYTES = 400  # read of a running job's record: enough for its header and the name of its task
 _LISTS = ("queued", "scheduled", "retrying")  # that are searched
-_PER_QUEUE = 2 + len(_LISTS)  # commands
 
 ByHours = Mapping[int, Mapping[bytes, int]]  # hour since 1970 -> kind -> number
 
@@ -120,35 +121,26 @@ class TaskReader:
         self._hours = TaskHours(broker)
 
     def get(self, name: str, hours: int = 24) -> TaskDetails:
-        """A task, with its runs in the current hour and so many hours before it, 48 at most. Two round trips, or three.
+        """A task, with its runs in the current hour and so many hours before it, 48 at most. A few round trips.
 
         Jobs and runs under its aliases are included, as far as this process knows the aliases.
         """
         hours, queues, names = max(0, min(hours, MAX_HOURS)), self._queues.names(), names_of(name)
-        most = max(LEAST_SEARCHED, min(GROUPED_AT_ONCE, MAX_SEARCHED // max(1, len(queues))))
         places, packet = [(queue, task) for queue in queues for task in names], Packet()
-        wanted = JobFilter(task=f"={name}").script_arguments()
         packet.add("time", ("TIME",))  # also if there is no queue
         packet.add("deploys", *deploy_commands(self._broker))
         for queue in queues:
-            packet.add("queues", *self._queue_commands(queue, wanted, most))
-        for place in places:
-            packet.add("places", *self._commands(*place, hours, most))
+            packet.add("queues", SCRIPTS["queue_overview"].call(self._keys.of(queue), ()))
+        for queue, task in places:
+            packet.add("histories", SCRIPTS["task_history"].call(self._keys.of(queue), (hours, task, 0, 1)))
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-        ((seconds, _),), deploys, of_queues = replies["time"], replies["deploys"], replies["queues"]
-        of_places = list(zip(replies["places"][::2], replies["places"][1::2], strict=True))
-        histories = [history for history, _ in of_places]
+        ((seconds, _),), histories = replies["time"], replies["histories"]
         past = self._past((name, hours), places, [history[0] for history in histories])
         now_ms = max((history[1] for history in histories), default=int(seconds) * 1000)
         by_hour, present = _add_up(past, histories), now_ms // HOUR_MS
         shown = range(present - hours, present + 1)
-        in_queues: list[TaskInQueue] = []
-        groups: list[list[DeadGroup]] = []
-        for number, queue in enumerate(queues):
-            found = of_queues[number * _PER_QUEUE : (number + 1) * _PER_QUEUE]
-            dead = [dead for _, dead in of_places[number * len(names) : (number + 1) * len(names)]]
-            groups.append([group for reply in dead for group in read_groups(queue, reply)])
-            in_queues.append(_read_jobs(names, most, queue, *found, groups=groups[-1]))
+        details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies["queues"], strict=True)]
+        in_queues, groups = self._jobs(names, details)
         return TaskDetails(
             name=name,
             hours=[
@@ -157,10 +149,32 @@ class TaskReader:
             ],
             total=TaskMetrics.of(sum_of_counts(by_hour.get(hour, {}) for hour in shown)),
             queues=in_queues,
-            deploys=read_deploys(deploys),
+            deploys=read_deploys(replies["deploys"]),
             versions=merged_versions(VersionRuns.read_all(history[2]) for history in histories),
             groups=merged_groups(groups),
         )
+
+    def _jobs(
+        self, names: Sequence[str], queues: Sequence[QueueDetails]
+    ) -> tuple[list[TaskInQueue], list[list[DeadGroup]]]:
+        """Its jobs in each queue, and its dead letters. Only lists are searched that have any jobs."""
+        most = max(LEAST_SEARCHED, min(GROUPED_AT_ONCE, MAX_SEARCHED // max(1, len(queues))))
+        wanted, packet = JobFilter(task=f"={names[0]}").script_arguments(), Packet()
+        for queue in queues:
+            keys = self._keys.of(queue.name)
+            for state in filter(partial(getattr, queue), _LISTS):
+                arguments = (*wanted, state, "", "", "", most, most, "count")
+                packet.add(f"{state} {queue.name}", SCRIPTS["search_jobs"].call(keys, arguments))
+            if queue.running:
+                packet.add(f"running {queue.name}", SCRIPTS["list_running"].call(keys, (MAX_RUNNING, _HEAD_BYTES)))
+            for task in names if queue.dead else ():
+                packet.add(f"dead {queue.name}", self._dead_letters.task_groups_command(queue.name, task, most))
+        replies = packet.replies(self._redis.execute(packet.commands, resend=True) if packet.commands else [])
+        groups = [
+            [group for reply in replies[f"dead {queue.name}"] for group in read_groups(queue.name, reply)]
+            for queue in queues
+        ]
+        return [_read_jobs(names, most, *of, replies) for of in zip(queues, groups, strict=True)], groups
 
     def _past(self, key: tuple[str, int], places: Sequence[tuple[str, str]], marks: Sequence[bytes]) -> ByHours:
         """The counters of the hours that are over, which are slow to read, and kept as long as the marks say."""
@@ -184,18 +198,6 @@ class TaskReader:
         details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)]
         return dict(sorted(metrics.items())), details
 
-    def _queue_commands(self, queue: str, wanted: Sequence[Argument], most: int) -> list[Command]:
-        keys = self._keys.of(queue)
-        return [
-            SCRIPTS["queue_overview"].call(keys, ()),
-            SCRIPTS["list_running"].call(keys, (MAX_RUNNING, _HEAD_BYTES)),
-            *(SCRIPTS["search_jobs"].call(keys, (*wanted, state, "", "", "", most, most, "count")) for state in _LISTS),
-        ]
-
-    def _commands(self, queue: str, name: str, hours: int, most: int) -> list[Command]:
-        history = SCRIPTS["task_history"].call(self._keys.of(queue), (hours, name, 0, 1))
-        return [history, self._dead_letters.task_groups_command(queue, name, most)]
-
 
 def _add_up(past: ByHours, histories: Iterable[Sequence[Any]]) -> ByHours:
     """The counters of all queues by the hour, added to others."""
@@ -210,19 +212,25 @@ def _add_up(past: ByHours, histories: Iterable[Sequence[Any]]) -> ByHours:
 
 
 def _read_jobs(
-    names: Sequence[str], most: int, queue: str, overview: Any, running: Any, *lists: Any, groups: Sequence[DeadGroup]
+    names: Sequence[str],
+    most: int,
+    queue: QueueDetails,
+    groups: Sequence[DeadGroup],
+    replies: Mapping[str, Sequence[Any]],
 ) -> TaskInQueue:
-    details = read_queue_details(queue, overview)
-    sizes = list_sizes({queue: details}, [(queue, state) for state in _LISTS])
-    found, is_cut = dict[str, int](), dict[str, bool]()
-    for state, (_status, looked, _at, counted, *_) in zip(_LISTS, lists, strict=True):  # not names escaped in JSON
-        found[state], is_cut[state] = counted, sizes[queue, state] > looked and getattr(details, state) > counted
-    held = [head for _worker, _lease, _count, *jobs in running[1:] for _id, _claim, head, *_rest in jobs]
-    is_cut |= {"running": details.running > len(held), "dead": details.dead > most}
+    sizes = list_sizes({queue.name: queue}, [(queue.name, state) for state in _LISTS])
+    found, is_cut = Counter[str](), {"dead": queue.dead > most}
+    for state in _LISTS:  # not names escaped in JSON
+        for _status, looked, _at, counted, *_ in replies[f"{state} {queue.name}"]:
+            found[state] = counted
+            is_cut[state] = sizes[queue.name, state] > looked and getattr(queue, state) > counted
+    workers = [worker for _now, *workers in replies[f"running {queue.name}"] for worker in workers]
+    held = [head for _worker, _lease, _count, *jobs in workers for _id, _claim, head, *_rest in jobs]
+    is_cut["running"] = queue.running > len(held)
     # Held jobs are counted, however few of them the search has met.
-    held_jobs = sum(pause.held for pause in details.paused_tasks if pause.task in names)
+    held_jobs = sum(pause.held for pause in queue.paused_tasks if pause.task in names)
     return TaskInQueue(
-        queue=details,
+        queue=queue,
         queued=found["queued"],
         scheduled=max(found["scheduled"], held_jobs),
         retrying=found["retrying"],
