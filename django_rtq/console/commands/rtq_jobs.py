@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from itertools import starmap
+from typing import Any, TypeVar
 
 from django.core.management.base import CommandError
 from django.utils.translation import override
@@ -19,7 +20,6 @@ from django_rtq.console.output import as_json, count, number
 from django_rtq.console.reading.jobs.job_page import WrongCursor
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.members import Membership, membership_of
-from django_rtq.console.reading.readers import Readers
 from django_rtq.console.redaction import redacted
 from django_rtq.console.subjects.jobs import JOBS
 from django_rtq.core.broker.task_backends import place_of_job
@@ -27,6 +27,7 @@ from django_rtq.core.commands.command import WRONG_USAGE, one_line
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.exceptions import BrokerUnavailable, JobError, PayloadError
 
+T = TypeVar("T")
 LISTED = 50  # unless --limit says otherwise
 NONE_AT_ALL = "There are no jobs."
 NO_MATCH = "No job matches."
@@ -68,9 +69,9 @@ class Command(SheetCommand):
     def do_list(self, options: dict[str, Any]) -> None:
         check_selection(options)
         if options["ids"]:
-            jobs, problems = self._find(options)
+            jobs, problems = self._find(options, lambda name: (redacted(find_one(self.readers, name, options)), str))
             if options["json"] or jobs:
-                self.print_part(options, JOBS, ((redacted(job), str) for job in jobs), None, if_none="")
+                self.print_part(options, JOBS, jobs, None, if_none="")
             self._report_problems(options, problems)
             return
         limit = options["limit"] or (None if options["json"] or options["all"] else LISTED)
@@ -82,31 +83,26 @@ class Command(SheetCommand):
 
     @override("en")
     def do_show(self, options: dict[str, Any]) -> None:
-        reasons: dict[str, str] = {}
-        members: dict[str, Membership | None] = {}
+        readers = self.readers
 
-        def find(readers: Readers, name: str, options: dict[str, Any]) -> JobDetails:
+        def find(name: str) -> tuple[JobDetails, str, Membership | None]:
             job, position = readers.find_with_position(name, options["queue"])
-            place = place_of_job(readers.place, job.id)
-            reasons[job.id], members[job.id] = waiting_reason(job, position), membership_of(job.id, place)
-            return job
+            member = membership_of(job.id, place_of_job(readers.place, job.id))
+            return redacted(job), waiting_reason(job, position), member
 
         jobs, problems = self._find(options, find)
         if options["json"]:
-            self.print_json(job_dict_in_full(redacted(job), reasons[job.id], members[job.id]) for job in jobs)
+            self.print_json(starmap(job_dict_in_full, jobs))
         else:
-            texts = ("\n".join(job_lines(redacted(job), reasons[job.id], members[job.id])) for job in jobs)
-            self.stdout.write("\n\n".join(texts))
+            self.stdout.write("\n\n".join(map("\n".join, starmap(job_lines, jobs))))
         self._report_problems(options, problems)
 
-    def _find(
-        self, options: dict[str, Any], find: Callable[[Readers, str, dict[str, Any]], JobDetails] = find_one
-    ) -> tuple[list[JobDetails], list[str]]:
+    def _find(self, options: dict[str, Any], find: Callable[[str], T]) -> tuple[list[T], list[str]]:
         """The jobs of these ids, and sentences about those that are not there."""
-        readers, jobs, problems = self.readers, [], []
+        jobs, problems = list[T](), list[str]()
         for name in dict.fromkeys(options["ids"]):
             try:
-                jobs.append(find(readers, name, options))
+                jobs.append(find(name))
             except JobError as error:
                 problems.append(one_line(error))
             except BrokerUnavailable:

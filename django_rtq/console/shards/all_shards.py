@@ -19,8 +19,6 @@ from django_rtq.exceptions import BrokerError, BrokerUnavailable, RTQError
 
 ANSWER_SECONDS = 1.0  # for so long a page waits for a shard
 T = TypeVar("T")
-Value = TypeVar("Value")
-Number = TypeVar("Number", int, float)
 
 
 class SilentShard(NamedTuple):

@@ -141,7 +141,7 @@ def test_delayed_jobs_are_queued_now(jobs, readers):
     assert (found["acme scheduled"], found["other retrying"]) == ("queued", "queued")
 
 
-def test_delayed_jobs_that_match_are_queued_now(jobs, readers):
+def test_delayed_jobs_that_match_are_queued_now(jobs):
     assert run("rtq_jobs", "run", "--client", "acme", "--json").json == {
         "jobs": {jobs["acme scheduled"]: "queued"},
         "failed": {},
