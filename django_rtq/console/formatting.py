@@ -48,6 +48,13 @@ def format_number(value: float | None) -> str:
     return number_format(round(value, digits), decimal_pos=digits, force_grouping=True)
 
 
+def number_text(count: int, *, is_cut: bool) -> str:
+    """A number of jobs that were found; if the search was cut there may be more. "?": it was, and found none."""
+    if is_cut and not count:
+        return "?"
+    return _("≥ %(count)s") % {"count": format_number(count)} if is_cut else format_number(count)
+
+
 def format_percent(part: float | None) -> str:
     """0.25 as 25 %."""
     if part is None:

@@ -17,7 +17,7 @@ from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.formatting import STATE_LABELS, Grouped, format_number
 from django_rtq.console.internal_tasks import enqueue_rest
 from django_rtq.console.merging import merge
-from django_rtq.console.nouns import Place
+from django_rtq.console.nouns import OneJob, Place
 from django_rtq.console.reading import actions
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import WAITING, Selection
@@ -26,9 +26,9 @@ from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.details import JobDetails
-from django_rtq.core.jobs.job import JobState
+from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.core.tasks.registry import is_internal
-from django_rtq.exceptions import BrokerError, QueueFull
+from django_rtq.exceptions import BrokerError, QueueFull, WrongState
 
 _GONE = gettext_lazy("They will never run, and their arguments are deleted. This cannot be undone.")
 #: By the verb of ACTIONS; "stop" is `cancel` for jobs that run.
@@ -123,8 +123,26 @@ def _may_run_again(job: JobDetails) -> bool:
     return is_over and job.has_call and not is_unknown(job.task) and not is_internal(job.task)
 
 
-_CANCEL = Verb(
+def _of_one(do: Callable[[OneJob, Target], Any], **words: Any) -> Verb:
+    """A verb of one job."""
+    return Verb(
+        do=lambda place, target: do(OneJob(place, target.name, target.queue), target),
+        nothing=_NO_LONGER, refused={WrongState: _NO_LONGER}, **words,
+    )  # fmt: skip
+
+
+_NO_LONGER = gettext_lazy("Nothing was done: job %(id)s no longer exists. Someone else may have discarded it.")
+_CANCELLED = (gettext_lazy("Cancelled."), gettext_lazy("Job %(id)s is cancelled."))
+_CANCEL = _of_one(
+    lambda job, target: job.cancel(),
     name="cancel", label=gettext_lazy("Cancel job"), permission=permissions.CANCEL,
+    log={CancelAnswer.CANCELLED: _CANCELLED[0], CancelAnswer.ASKED: gettext_lazy("Asked to stop.")},
+    done={
+        CancelAnswer.CANCELLED: _CANCELLED[1],
+        CancelAnswer.ASKED: gettext_lazy(
+            "Job %(id)s is running and was asked to stop. It is cancelled when it stops, unless it succeeds first."
+        ),
+    },
     applies=lambda job: job.state in WAITING,
     title=gettext_lazy("Cancel a job"),
     question=gettext_lazy("Cancel job %(id)s?"),
@@ -132,13 +150,19 @@ _CANCEL = Verb(
 )  # fmt: skip
 #: With one job. Texts name %(id)s. What has a question leads to a page that asks, or to a form.
 OF_JOB: dict[str, Verb] = {
-    "requeue": Verb(
+    "requeue": _of_one(
+        lambda job, target: job.requeue(),
         name="requeue", label=gettext_lazy("Requeue"), permission=permissions.REQUEUE, applies=_is_dead,
         is_harmless=True,
+        log=gettext_lazy("Requeued."),
+        done=gettext_lazy("Job %(id)s was requeued."),
     ),
-    "move": Verb(
+    "move": _of_one(
+        lambda job, target: job.requeue(to=target.to),
         name="requeue", label=gettext_lazy("Requeue in another queue"), permission=permissions.REQUEUE,
         applies=_is_dead, is_harmless=True,
+        log=gettext_lazy("Requeued in queue %(queue)s."),
+        done=gettext_lazy("Job %(id)s was requeued in queue %(queue)s."),
         title=gettext_lazy("Requeue in another queue"),
         question=gettext_lazy("Requeue job %(id)s in another queue?"),
         consequence=gettext_lazy("It is queued there, with all its attempts."),
@@ -148,8 +172,11 @@ OF_JOB: dict[str, Verb] = {
         applies=lambda job: _is_dead(job) and not is_internal(job.task), is_harmless=True,
         question=gettext_lazy("Requeue with other arguments"),
     ),
-    "discard": Verb(
+    "discard": _of_one(
+        lambda job, target: job.discard(),
         name="discard", label=gettext_lazy("Discard"), permission=permissions.DISCARD, applies=_is_dead,
+        log=gettext_lazy("Discarded."),
+        done=gettext_lazy("Job %(id)s was discarded."),
         title=gettext_lazy("Discard a dead letter"),
         question=gettext_lazy("Discard job %(id)s?"),
         consequence=gettext_lazy("Its arguments and failures are deleted. This cannot be undone."),
@@ -161,9 +188,12 @@ OF_JOB: dict[str, Verb] = {
         question=gettext_lazy("Job %(id)s waits for event %(event)s."),
         consequence=gettext_lazy("It gets this value, and goes on at once."),
     ),
-    "run_now": Verb(
+    "run_now": _of_one(
+        lambda job, target: job.run_now(),
         name="run_now", label=gettext_lazy("Run now"), permission=permissions.REQUEUE,
         is_harmless=True,
+        log=gettext_lazy("Run now."),
+        done=gettext_lazy("Job %(id)s is queued now."),
         applies=lambda job: job.state in WAITING and bool(job.due_at),
     ),
     "again": Verb(
@@ -178,8 +208,17 @@ OF_JOB: dict[str, Verb] = {
             "When it stops, it is cancelled and never runs again, even if its work is incomplete."
         ),
     ),
-    "terminate": Verb(
+    "terminate": _of_one(
+        lambda job, target: job.cancel(terminate=True),
         name="terminate", label=gettext_lazy("Terminate"), permission=permissions.CANCEL,
+        log={CancelAnswer.CANCELLED: _CANCELLED[0], CancelAnswer.ASKED: gettext_lazy("Termination requested.")},
+        done={
+            CancelAnswer.CANCELLED: _CANCELLED[1],
+            CancelAnswer.ASKED: gettext_lazy(
+                "The process that runs job %(id)s is about to be killed. The job is then cancelled, unless it succeeds "
+                "first."
+            ),
+        },
         applies=lambda job: job.state is JobState.RUNNING,
         title=gettext_lazy("Terminate a job"),
         question=gettext_lazy("This kills the process that runs job %(id)s."),

@@ -25,11 +25,18 @@ class Target(NamedTuple):
     by: str = ""  # who does it
     options: frozenset[str] = frozenset()  # what was asked for beside it
     title: str = ""  # what people call it, if not by its name
+    to: str = ""  # the queue in which a job is requeued, if not in its own
+    row: Any = None  # what was found of it, if that was looked up
 
     @property
     def words(self) -> dict[str, Any]:
         """What texts say of it."""
-        return {"name": clean_text(self.title or self.name, 100) or _("(none)"), "queue": self.queue or ""}
+        return {
+            "name": clean_text(self.title or self.name, 100) or _("(none)"),
+            "id": clean_text(self.name, 60),
+            "queue": self.to or self.queue or "",
+            "event": clean_text(getattr(self.row, "event", ""), 100),
+        }
 
 
 class Said(NamedTuple):
@@ -51,7 +58,7 @@ class Verb:
     permission: str
     #: Does it. A number, or the queues in which something changed; None if it is not known. A word of `refused`.
     do: Callable[[Place, Target], Any] = lambda place, target: None
-    done: Any = ""  # what is said if something changed
+    done: Any = ""  # what is said if something changed, or that for each answer of `do`
     log: Any = ""  # the entry of the log; "": the same
     nothing: Any = ""  # what is said if nothing had to be changed
     refused: Mapping[Any, Any] = field(default_factory=dict)  # exceptions, or words that `do` returns -> what is said
@@ -96,8 +103,9 @@ class Verb:
             if isinstance(answer, list)
             else {"count": answer}
         )
-        text = self.done % words
-        return Said("done", text, self.log % words if self.log else text, answer, problem)
+        texts = (each[answer] if isinstance(each, Mapping) else each for each in (self.done, self.log))
+        text, log = (each % words for each in texts)
+        return Said("done", text, log or text, answer, problem)
 
     def would(self, noun: str, target: Target, how: str | list[str]) -> Said:
         """What would become of it, in English. `how`: as in Said, why it would be refused, or in which queues."""

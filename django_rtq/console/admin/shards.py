@@ -52,10 +52,8 @@ def in_shard(request: HttpRequest, view: View) -> HttpResponse:
 def _own_id(request: HttpRequest) -> str:
     """The id of the job or workflow that a page is about, which is in one shard; "": it is about something else."""
     found = request.resolver_match
-    if found is None:
-        return ""
-    is_of_workflow = (found.url_name or "").startswith("django_rtq_workflow_")
-    return str(found.kwargs.get("name" if is_of_workflow else "job_id", ""))
+    is_of_one = found and (found.url_name or "").startswith(("django_rtq_workflow_", "django_rtq_job_"))
+    return str(found.kwargs.get("name", "")) if found and is_of_one else ""
 
 
 def _in_all(request: HttpRequest, view: View, *, is_read: bool) -> HttpResponse:

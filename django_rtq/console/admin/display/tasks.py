@@ -14,9 +14,8 @@ from django_rtq.console.acting.switches import SWITCHES, everywhere
 from django_rtq.console.admin.display.charts.history import deploy_events, outcome_bands
 from django_rtq.console.admin.display.charts.svg import Line
 from django_rtq.console.admin.display.charts.time_chart import Steps, time_chart
-from django_rtq.console.admin.display.texts import number_text
 from django_rtq.console.admin.filters import query_text
-from django_rtq.console.formatting import LIST_LABELS, format_duration
+from django_rtq.console.formatting import LIST_LABELS, format_duration, number_text
 from django_rtq.console.reading.task_details import TaskDetails, TaskInQueue
 from django_rtq.console.render.column import Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Sheet

@@ -30,10 +30,10 @@ from django_rtq.console.acting.jobs import (
 )
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import ids_text, log_action
-from django_rtq.console.admin.display.texts import number_text, rest_refused_text
 from django_rtq.console.admin.filters import filter_facts, filter_query
-from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, is_typed, place_of
-from django_rtq.console.formatting import STATE_LABELS, format_moment, format_number
+from django_rtq.console.admin.pages.page_admin import Route, is_typed, place_of
+from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
+from django_rtq.console.formatting import STATE_LABELS, format_moment, format_number, number_text
 from django_rtq.console.reading.actions import ACTIONS, LATEST, Verb, targets_in
 from django_rtq.console.reading.members import forget_workflows, stop_workflows, workflows_of
 from django_rtq.console.reading.readers import Readers
@@ -139,7 +139,7 @@ class _Form:
         return [("q", str(self.wanted)), ("until_ms", counted.until_ms), *(("in", queue) for queue in found)]
 
 
-class BulkPages(PageAdmin):
+class BulkPages(SheetAdmin):
     """The page of each action on many jobs. Lists, and pages of queues, tasks, clients and workflows lead to it."""
 
     def bulk_routes(self) -> list[Route]:
@@ -218,7 +218,8 @@ class BulkPages(PageAdmin):
         if isinstance(error, BrokerError):
             raise error
         if error is not None:
-            messages.warning(request, rest_refused_text(text, error))
+            why = _("%(done)s The rest could not be enqueued. %(error)s Repeat the action to continue.")
+            messages.warning(request, why % {"done": text, "error": error})
             return self._redirect_to(form)
         if sweep.verb == "purge" and not result.is_complete:
             messages.warning(request, _("%(done)s More jobs are waiting. Purge again to continue.") % {"done": text})

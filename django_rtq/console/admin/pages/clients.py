@@ -10,9 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq import models
-from django_rtq.console import permissions
 from django_rtq.console.acting.actions import ACTIONS
-from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
@@ -40,8 +38,7 @@ class ClientAdmin(SheetAdmin):
         return [
             Route("", "changelist", self.list),
             Route("client/", "change", self.client),
-            *self.action_routes("", [SWITCHES["client"]]),
-            Route("limits/", "limits", self.limits, permissions.LIMIT, "BOTH"),
+            *self.action_routes("", IN_QUEUES.actions),
         ]
 
     # -- pages

@@ -32,28 +32,40 @@ class SheetAdmin(PageAdmin):
         return [Route("", "changelist", self.list), *self.action_routes(), *of_row]
 
     def action_routes(self, path: str = "<str:name>/", actions: Sequence[Verb | Switch] = ()) -> list[Route]:
-        """The addresses of what can be done with one row."""
+        """The addresses of what can be done with one row. A form is a method of the name of its verb."""
+        verbs = (verb for action in actions or self.sheet.actions for verb in action.verbs)
+        by_name = {verb.name: verb for verb in verbs if not (verb.jobs or verb.page)}
         return [
-            Route(f"{path}{verb.name}/", verb.name, partial(self.act, verb=verb), verb.permission,
-                  "BOTH" if verb.question else "POST")
-            for action in actions or self.sheet.actions
-            for verb in action.verbs
-            if verb.jobs is None
-        ]  # fmt: skip
+            Route(
+                f"{path}{name.replace('_', '-')}/",
+                name,
+                getattr(self, name, None) or partial(self.act, verb=verb),
+                verb.permission,
+                "BOTH" if verb.question else "POST",
+            )
+            for name, verb in by_name.items()
+        ]
 
     # -- views
 
     def list(self, request: HttpRequest) -> HttpResponse:
         """The list: filtered, sorted and paged."""
-        wanted = wanted_in(request, self.sheet)
-        found = self.sheet.find(place_of(request).readers, wanted)
-        context = listing(self.sheet, found, wanted, self.viewer(request))
+        return self.listed(request, self.sheet)
+
+    def listed(self, request: HttpRequest, sheet: Sheet[Any]) -> HttpResponse:
+        """The list of any sheet."""
+        wanted = wanted_in(request, sheet)
+        found = sheet.find(place_of(request).readers, wanted)
+        context = listing(sheet, found, wanted, self.viewer(request))
         return self.render(request, "list.html", {**context, **self.list_context(request, found.rows)})
 
     def act(self, request: HttpRequest, name: str = "", *, verb: Verb) -> HttpResponse:
         """Do something with one row, or ask before."""
-        target = self.target(request, name)
-        if verb.question and not _is_confirmed(request, verb, target):
+        return self.act_on(request, verb, self.target(request, name))
+
+    def act_on(self, request: HttpRequest, verb: Verb, target: Target) -> HttpResponse:
+        """The same with what was found."""
+        if verb.question and not self.is_confirmed(request, verb, target):
             return self.ask(request, verb, target)
         said = self.run(request, verb, target)
         if said.problem and said.how != "refused":
@@ -62,7 +74,7 @@ class SheetAdmin(PageAdmin):
         is_refused = said.how == "refused" and verb.question
         return HttpResponseRedirect(request.get_full_path() if is_refused else self.back(request, verb, target))
 
-    def ask(self, request: HttpRequest, verb: Verb, target: Target) -> HttpResponse:
+    def ask(self, request: HttpRequest, verb: Verb, target: Target, /, **more: Any) -> HttpResponse:
         """The page that asks, with what is lost."""
         words = target.words
         context = {
@@ -74,6 +86,7 @@ class SheetAdmin(PageAdmin):
             "typed": target.name if verb.is_typed else "",
             "back": query_params.get_next_url(request, self.home(target)),
             **self.ask_context(request, verb, target),
+            **more,
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
@@ -82,6 +95,10 @@ class SheetAdmin(PageAdmin):
     def list_context(self, request: HttpRequest, rows: Any) -> Mapping[str, Any]:
         """What the template of the list shows beside."""
         return {}
+
+    def is_confirmed(self, request: HttpRequest, verb: Verb, target: Target) -> bool:
+        """Whether the question was answered. The user is told why not."""
+        return request.method == "POST" and is_typed(request, target.name if verb.is_typed else "")
 
     def ask_context(self, request: HttpRequest, verb: Verb, target: Target) -> Mapping[str, Any]:
         """What the page that asks shows beside."""
@@ -111,10 +128,6 @@ class SheetAdmin(PageAdmin):
     def back(self, request: HttpRequest, verb: Verb, target: Target) -> str:
         """Where an action leads."""
         return query_params.get_next_url(request, self.home(target))
-
-
-def _is_confirmed(request: HttpRequest, verb: Verb, target: Target) -> bool:
-    return request.method == "POST" and is_typed(request, target.name if verb.is_typed else "")
 
 
 def wanted_in(request: HttpRequest, sheet: Sheet[Any]) -> Wanted:
