@@ -98,6 +98,8 @@ class ClientAdmin(SheetAdmin):
         context = {
             "title": titles[scope] % {"client": _shown(name), "queue": queue},
             "form": form,
+            "verb": _("Save"),
+            "is_harmless": True,
             "back": self._page_of(queue, name, scope),
         }
         return self.render(request, "limits.html", context, is_form=True)

@@ -177,6 +177,9 @@ class JobAdmin(BulkPages):
             "title": _("Requeue with other arguments"),
             "job": job,
             "form": form,
+            "verb": _("Requeue"),
+            "is_harmless": True,
+            "back": self.home(target),
             "breadcrumbs": self._breadcrumbs(job),
         }
         return self.render(request, "edit.html", context, is_form=True)

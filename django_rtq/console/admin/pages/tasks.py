@@ -111,12 +111,12 @@ class TaskAdmin(SheetAdmin):
                 return HttpResponseRedirect(self.url("job_change", job.id, query={"queue": job.queue_name}))
         context = {
             "title": _("Enqueue %(task)s") % {"task": name.rpartition(".")[2]},
-            "name": name,
             "signature": f"{name}{signature_of(task.func)}",
             "description": inspect.getdoc(task.func) or "",
             "form": form,
-            "job": query_params.get_text(request.GET, "job"),
-            "queue": query_params.get_queue_name(request.GET),
+            "verb": _("Enqueue"),
+            "is_harmless": True,
+            "back": self.url("registeredtask_changelist"),
             "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
         }
         return self.render(request, "enqueue.html", context, is_form=True)
