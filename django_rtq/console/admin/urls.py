@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import quote as percent_quote
 from urllib.parse import urlencode
@@ -12,8 +12,6 @@ from django.urls import NoReverseMatch, get_resolver, get_script_prefix, get_url
 from django.urls.resolvers import URLResolver
 from django.utils.translation import get_language
 
-#: Builds the URL of a page from its name: PageAdmin.url.
-PageUrl = Callable[..., str]
 _PLACES = ("rtq-first-place", "rtq-second-place")  # arguments of _cut_url()
 _SAFE = "!$&'()*+,;=/~:@"  # what reverse() does not escape
 

@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 
 from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.console.formatting import STATE_LABELS, format_duration, format_moment, format_number, format_percent
 from django_rtq.console.output import ago, duration, number, on_clock
-from django_rtq.console.render.sparkline import sparkline
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.commands.command import one_line
 from django_rtq.core.jobs.details import Progress
 from django_rtq.databases.clocks import utc_now
 
+POINTS, HEIGHT = 30, 24  # of a sparkline: small, as an open page fetches fifty of them at a time
 PageUrl = Callable[..., str]  # the address of a page, by its name and what it is about
 
 
@@ -82,6 +83,33 @@ class Steps(NamedTuple):
 
     counts: Sequence[int]
     label: str
+
+
+def sparkline(values: Sequence[float], label: str) -> SafeString:
+    """A small line without axes. Empty if there are no values."""
+    every = max(1, -(-len(values) // POINTS))
+    buckets = [sum(values[i : i + every]) for i in range(len(values) % every, len(values), every)]
+    return format_html(
+        '<svg class="rtq-spark" viewBox="0 0 {} {}" role="img" preserveAspectRatio="none">'
+        '<title>{}</title><polyline points="{}"/></svg>',
+        POINTS - 1,
+        HEIGHT,
+        label,
+        polyline_points(buckets, POINTS - 1, HEIGHT, max(buckets, default=0)),
+    )
+
+
+def polyline_points(values: Sequence[float], width: float, height: float, maximum: float) -> str:
+    """The `points` attribute of an SVG polyline. `maximum` is the value at the upper edge."""
+    step = width / max(1, len(values) - 1)
+    scale = (height - 2) / maximum if maximum > 0 else 0
+    last = len(values) - 1
+    return " ".join(
+        f"{index * step:.0f},{height - 1 - value * scale:.0f}"
+        for index, value in enumerate(values)
+        # Leave out the middle of flat stretches, which are most of the points.
+        if index in (0, last) or not values[index - 1] == value == values[index + 1]
+    )
 
 
 def _progress(part: Sequence[int]) -> str:

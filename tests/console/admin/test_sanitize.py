@@ -13,7 +13,7 @@ from django_rtq.console.admin.filters import filter_query
 from django_rtq.console.admin.tags import rtq_ago, rtq_moment
 from django_rtq.console.formatting import format_duration, format_number, format_percent
 from django_rtq.console.reading.selection import Selection
-from django_rtq.console.render.sparkline import polyline_points, sparkline
+from django_rtq.console.render.column import polyline_points, sparkline
 from django_rtq.console.sanitize import clean_text, pretty_json
 
 

@@ -15,7 +15,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.console.admin.filters import filter_query
-from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_duration, format_number, format_percent
 from django_rtq.console.incidents import Action, Incident, Severity, of_shards, worst_of
 from django_rtq.console.incidents.detection import reported
@@ -24,6 +23,7 @@ from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.selection import Selection
+from django_rtq.console.render.column import PageUrl
 from django_rtq.console.sanitize import clean_text
 
 if TYPE_CHECKING:

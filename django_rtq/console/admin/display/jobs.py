@@ -12,7 +12,6 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.filters import chips, filter_query
-from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import LIST_LABELS, STATE_LABELS, format_duration, format_number
 from django_rtq.console.reading.actions import VERBS
 from django_rtq.console.reading.details import QueueDetails
@@ -21,6 +20,7 @@ from django_rtq.console.reading.jobs.job_page import LISTS, JobPage
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.redaction import redacted
+from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, tables
 from django_rtq.console.render.sheet import Empty
 from django_rtq.console.sanitize import clean_text

@@ -7,11 +7,11 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import format_duration, format_number, format_percent, names_text
 from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.queues import in_an_hour
 from django_rtq.console.reading.overview import Overview
+from django_rtq.console.render.column import PageUrl
 from django_rtq.databases.outbox import OutboxLag
 
 

@@ -18,12 +18,13 @@ from django.utils.translation import gettext as _
 from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation_links, search_url
 from django_rtq.console.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.console.admin.shards import in_shard, shard_links
-from django_rtq.console.admin.urls import PageUrl, page_url
+from django_rtq.console.admin.urls import page_url
 from django_rtq.console.nouns import Place
 from django_rtq.console.permissions import VIEW, UserPermissions
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import QueryError
+from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer
 from django_rtq.core.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.conf.config import get_config
@@ -88,14 +89,10 @@ class PageAdmin(admin.ModelAdmin):
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm(VIEW)
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def _has_no_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    has_add_permission = has_change_permission = has_delete_permission = _has_no_permission
 
     # -- for the views
 
@@ -197,9 +194,7 @@ class PageAdmin(admin.ModelAdmin):
         except QueryError as error:
             return self._render_problem(request, _("Search jobs"), str(error), status=400)
         except BrokerError as error:
-            is_away = isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused)
-            title = _("Redis is not responding") if is_away else _("Redis returned an error")
-            return self._render_redis_error(request, title, str(error))
+            return self._render_redis_error(request, error)
 
     def _render_problem(
         self, request: HttpRequest, title: str, problem: str, *, status: int, **more: Any
@@ -207,14 +202,16 @@ class PageAdmin(admin.ModelAdmin):
         context = {"title": title, "problem": problem, "status": status, **more}
         return self.render(request, "problem.html", context, status=status)
 
-    def _render_redis_error(self, request: HttpRequest, title: str, problem: str) -> HttpResponse:
+    def _render_redis_error(self, request: HttpRequest, error: BrokerError) -> HttpResponse:
         """An error page that the browser reloads by itself, without a script. A POST is only repeated by its button."""
+        is_away = isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused)
+        title = _("Redis is not responding") if is_away else _("Redis returned an error")
         fields = [
             (name, text) for name, texts in request.POST.lists() for text in texts if name != "csrfmiddlewaretoken"
         ]
         seconds = get_config().admin_refresh_seconds if request.method in ("GET", "HEAD") else 0
         whole = max(1, round(seconds)) if seconds else 0
-        answer = self._render_problem(request, title, problem, status=503, again_seconds=whole, fields=fields)
+        answer = self._render_problem(request, title, str(error), status=503, again_seconds=whole, fields=fields)
         if whole:
             answer["Retry-After"] = answer["Refresh"] = str(whole)
         return answer
@@ -246,6 +243,5 @@ def counts_of(overview: Overview) -> dict[str, int | str]:
 
 def _is_left_in_english() -> bool:
     """Whether the page's language has no catalog of ours, so that our texts are in English."""
-    sample = "Running jobs continue."
     is_foreign = not (get_language() or "en").startswith("en")
-    return is_foreign and _("Running jobs continue.") == sample
+    return is_foreign and _("Running jobs continue.") == "Running jobs continue."

@@ -15,10 +15,10 @@ from django.utils.translation import gettext as _
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.filters import chips
 from django_rtq.console.admin.pages.page_admin import place_of
-from django_rtq.console.admin.urls import PageUrl
 from django_rtq.console.formatting import LIST_LABELS, format_number
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, words_of
+from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, tables
 from django_rtq.console.search import Found, read_query, search
 from django_rtq.console.shards.merged import AllShards
