@@ -36,16 +36,6 @@ def test_a_changed_definition_begins_anew_and_the_last_slot_stays_over(broker):
     assert broker.schedules.fire(QUEUE, "report", NOW_MS - 5, new_job()) == "already"
 
 
-@pytest.mark.parametrize(("ahead_ms", "begins"), [(HOUR_MS // 2, False), (2 * HOUR_MS, True)])
-def test_a_clock_that_was_far_ahead_does_not_stop_a_schedule(broker, ahead_ms, begins):
-    broker.schedules.begin(QUEUE, "report", "d1", NOW_MS - 10)
-    broker.schedules.fire(QUEUE, "report", NOW_MS + ahead_ms, new_job())
-
-    assert broker.schedules.begin(QUEUE, "report", "d1", NOW_MS) == begins
-
-    assert broker.schedules.fire(QUEUE, "report", NOW_MS + 1, new_job()) == ("fired" if begins else "already")
-
-
 def test_what_began_by_a_clock_that_was_far_ahead_begins_anew(redis, broker):
     redis.hset(broker.keys.of(QUEUE).schedules, "report", f"0 - d1 {NOW_MS + 2 * HOUR_MS}")
 

@@ -13,7 +13,6 @@ from tests.support.jobs import (
     new_job,
     queued_job,
     settle,
-    suspect_job,
 )
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
@@ -53,29 +52,6 @@ def test_nothing_to_claim_is_an_empty_answer(redis, broker):
 
     assert broker.claim(WORKER, [QUEUE], 5).claimed == []
     assert snapshot(redis) == before
-
-
-# Jobs that have a past
-
-
-def test_a_worker_that_runs_something_gets_no_suspect(redis, broker):
-    suspect_job(broker)
-    broker.sign_on([QUEUE], WORKER)
-    before = snapshot(redis)
-
-    (claimed,) = broker.claim(WORKER, [QUEUE], 10, idle=0).claimed
-
-    assert (claimed.status, claimed.ids) == ("suspect", [])
-    assert set(changes(before, snapshot(redis))) <= {"turn"}
-
-
-def test_a_suspect_holds_up_the_queues_behind_it(redis, broker):
-    suspect_job(broker)
-    queued_job(broker, queue="low")
-
-    (high,) = claim_from(broker, QUEUE, "low", idle=0)
-
-    assert (high.queue, high.status, high.ids) == (QUEUE, "suspect", [])
 
 
 # What a torn log or a cancelled job leaves in lanes

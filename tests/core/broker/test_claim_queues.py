@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.jobs import QUEUE, WORKER, queued_job
+from tests.support.jobs import WORKER, queued_job
 
 
 def claim_from(broker, *queues, wanted=10, **options):
@@ -39,15 +39,3 @@ def test_a_claim_looks_at_no_queue_behind_the_first_one_with_work(redis, broker,
     scripted = [line for line in lines if b" lua] " in line]
     assert len(scripted) < 30
     assert not [line for line in scripted if f"{{rtq:{queues[place + 1]}}}:".encode() in line and b"EXISTS" not in line]
-
-
-# Rights
-
-
-@pytest.mark.parametrize("queues", [[QUEUE], ["other", QUEUE], [QUEUE, "other"]])
-def test_a_worker_that_is_unknown_hears_of_it_also_if_there_is_no_work(redis, broker, queues):
-    broker.sign_on(["other"], WORKER)
-
-    (claimed,) = broker.claim(WORKER, queues, 5).claimed
-
-    assert (claimed.queue, claimed.status) == (QUEUE, "unknown")

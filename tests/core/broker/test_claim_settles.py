@@ -6,24 +6,9 @@ from tests.support.jobs import (
     claimed_job,
     claimed_jobs,
     new_job,
-    queued_job,
     settlement,
 )
 from tests.support.snapshots import snapshot
-
-
-def test_jobs_of_several_queues_are_settled_with_the_claim(redis, broker):
-    mine = {queue: claimed_job(broker, queue=queue) for queue in ("default", "low", "else")}
-    strange = claimed_job(broker, worker="other", queue="low")
-    following = queued_job(broker, queue="low")
-    settlements = {queue: settlement("ack", job) for queue, job in mine.items()}
-    settlements["low"].ack += settlement("ack", strange).ack
-
-    fetched = broker.claim(WORKER, ["low", QUEUE], 5, settlements=settlements)
-
-    assert (fetched.stale, [part.ids for part in fetched.claimed]) == ([strange.id], [[following.id.encode()]])
-    assert not any(settlements.values())
-    assert {key for key in snapshot(redis) if "running" in key} == {"low:running:w1", "low:running:other"}
 
 
 def test_what_is_too_much_for_one_call_is_settled_before_it(redis, broker):

@@ -8,14 +8,9 @@ from django_rtq.exceptions import InvalidTask
 from tests.support.jobs import (
     QUEUE,
     claim_all,
-    claimed_job,
-    dead_job,
-    finished_job,
     job_id,
     new_job,
     queued_job,
-    retrying_job,
-    scheduled_job,
 )
 from tests.support.snapshots import MS, live_jobs, snapshot
 
@@ -53,30 +48,11 @@ def test_it_goes_to_the_end_of_its_clients_lane(redis, broker):
     }
 
 
-@pytest.mark.parametrize(("due", "ready_in"), [("", 0), ("+60000", 60_000)])
-def test_it_expires_so_long_after_it_is_ready(redis, broker, due, ready_in):
-    job = queued_job(broker, due=due, expires="+5000")
-
-    _, _, ready, expires, _ = header_of(redis, job).split(" ")
-    assert int(expires) == int(ready) + 5000
-    assert abs(int(ready) - now_ms() - ready_in) < 5000
-
-
 def test_in_front_it_comes_before_the_other_jobs_of_its_client(redis, broker):
     for name in "abc":
         queued_job(broker, name, client="acme", at_front=name == "c")
 
     assert snapshot(redis, times=False)["lane:0:acme"] == ["c", "a", "b"]
-
-
-@pytest.mark.parametrize("known", [queued_job, scheduled_job, claimed_job, retrying_job, dead_job, finished_job])
-def test_an_id_that_is_known_is_refused(redis, broker, known):
-    job = known(broker)
-    before = snapshot(redis)
-
-    assert broker.enqueue(QUEUE, [job]) == ["exists"]
-
-    assert snapshot(redis) == before
 
 
 @pytest.mark.parametrize("milliseconds", [-2 * HOUR_MS, 2 * HOUR_MS])

@@ -5,7 +5,6 @@ import pytest
 from tests.support.jobs import (
     QUEUE,
     new_job,
-    queued_job,
 )
 from tests.support.snapshots import MS, snapshot
 
@@ -55,14 +54,6 @@ def test_many_clients_are_in_skip_lists(redis, broker, clients, encoding):
     for key in (keys.ring + b"0", keys.lanes):
         assert redis.object("encoding", key).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
         assert redis.zcard(key) == clients
-
-
-def test_ids_that_a_lane_still_names_are_refused(redis, broker, access):
-    _, job = queued_job(broker), queued_job(broker)
-    access.cancel(job.id)
-    redis.delete(broker.keys.of(QUEUE).finished)  # its outcome was forgotten meanwhile
-
-    assert broker.enqueue(QUEUE, [job, new_job()]) == ["exists", "ok"]
 
 
 def test_an_id_is_taken_once_in_one_call(redis, broker):

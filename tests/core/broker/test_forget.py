@@ -27,15 +27,6 @@ def names(redis):
     return {name.decode() for name in redis.smembers("rtq:queues")}
 
 
-def test_nothing_but_what_expires_is_left(redis, broker, empty):
-    broker.register_queues(["other"])
-
-    assert broker.maintenance.forget(QUEUE) == "forgotten"
-
-    assert names(redis) == {"other"}
-    assert sorted(key for key in redis.scan_iter() if redis.ttl(key) < 0) == [b"rtq:format", b"rtq:queues"]
-
-
 def test_a_dry_run_says_what_would_be_and_changes_nothing(redis, broker, empty):
     dead_job(broker, queue="used")
     before = snapshot(redis)

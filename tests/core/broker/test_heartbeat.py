@@ -7,7 +7,7 @@ import pytest
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import name_of
 from django_rtq.core.broker.worker_broker import TENDED_IN_A_LEASE, WorkerBroker
-from tests.support.jobs import QUEUE, WORKER, claimed_job, let_fall_due, let_lapse, queued_job, scheduled_job
+from tests.support.jobs import QUEUE, WORKER, asked_job, claimed_job, let_fall_due, let_lapse, queued_job, scheduled_job
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.snapshots import changes, snapshot
 
@@ -170,3 +170,14 @@ def test_a_worker_can_be_found_before_its_cancel_requests_are_read(broker, monke
     beat(broker)
 
     assert sent.index("HSET") < sent.index("EVALSHA renew")
+
+
+def test_the_supervisor_hears_which_of_its_own_jobs_are_to_stop(broker, access):
+    job, other = asked_job(broker, "a"), claimed_job(broker, "b", worker="w2")
+    access.cancel(other.id, terminate=True)
+
+    notes = {WORKER: {}, "w3": {}}
+    result = broker.heartbeat([QUEUE, "low"], notes, promote=False)
+
+    assert result.cancel_requests == [(WORKER, job.id, "ask")]
+    assert broker.heartbeat([QUEUE], {"w2": {}}, promote=False).cancel_requests == [("w2", other.id, "terminate")]

@@ -4,24 +4,7 @@ import pytest
 
 from tests.support.jobs import QUEUE, claim_all, names, queued_job
 from tests.support.single_steps import repair_lanes
-from tests.support.snapshots import MS, changes, snapshot
-
-
-def test_a_lane_that_is_in_no_ring_gets_a_turn(redis, broker):
-    queued_job(broker, "a", client="x", priority=-5)
-    keys = broker.keys.of(QUEUE)
-    redis.delete(keys.ring + b"-5", keys.bands, keys.work_signal)
-    before = snapshot(redis, times=False)
-
-    assert repair_lanes(broker, QUEUE) == 0
-
-    assert changes(before, snapshot(redis, times=False)) == {
-        "ring:-5": {"x": 2},
-        "bands": {"-5": -5},
-        "work_signal": {"work": 0},
-        "turn": "2",
-    }
-    assert names(claim_all(broker)) == ["a"]
+from tests.support.snapshots import MS, snapshot
 
 
 @pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])

@@ -9,7 +9,6 @@ from tests.support.jobs import (
     WORKER,
     claimed_job,
     claimed_jobs,
-    lose_record,
     new_job,
     settle,
     settlement,
@@ -17,8 +16,6 @@ from tests.support.jobs import (
 from tests.support.snapshots import snapshot
 
 pytestmark = pytest.mark.parametrize("verb", ["ack", "expire", "retry", "bury", "release"])
-# Where records and what lies beside them are; a job that has none must leave nothing there.
-OF_JOBS = {"jobs", "lane:0:", "scheduled", "retrying", "dead", "failures", "errors", "crashes", "waiting_since"}
 
 
 def test_a_worker_that_lost_the_job_changes_nothing(redis, broker, verb):
@@ -29,24 +26,6 @@ def test_a_worker_that_lost_the_job_changes_nothing(redis, broker, verb):
     assert settle(broker, verb, job) == [job.id]
 
     assert snapshot(redis) == before
-
-
-def test_a_late_result_of_a_job_that_nobody_took_back_is_accepted(redis, broker, verb):
-    job = claimed_job(broker)
-    redis.zadd(broker.keys.of(QUEUE).workers, {WORKER: 1})
-
-    assert settle(broker, verb, job) == []
-
-    assert "running:w1" not in snapshot(redis)
-
-
-def test_a_job_whose_record_is_gone_leaves_nothing(redis, broker, verb):
-    job = claimed_job(broker)
-    lose_record(broker, job)
-
-    assert settle(broker, verb, job) == []
-
-    assert not {"running:w1", *OF_JOBS} & set(snapshot(redis))
 
 
 def test_more_jobs_than_a_call_may_carry_go_in_several(redis, broker, verb):

@@ -59,7 +59,7 @@ def suspects_run_in_groups(parallel: ParallelRun) -> None:
     send(parallel, "l", queue="bulk")
     for number in range(8):
         parallel.sign_on(f"v{number}")
-        parallel.claim(f"v{number}", ("mail", "bulk"), 8, idle=8)
+        parallel.claim(f"v{number}", ("mail", "bulk"), 8, idle=7)
 
 
 def a_claim_goes_through_several_queues(parallel: ParallelRun) -> None:
