@@ -124,8 +124,7 @@ def metrics_of(overview: Overview, incidents: Iterable[Incident]) -> Iterator[Me
     """The metrics of what was read."""
     totals = {row.details.name: Totals.read(row.totals) for row in overview.queues}
     yield from _queue_gauges(overview)
-    yield from _queue_counters(totals)
-    yield from _task_counters(totals)
+    yield from _counters(totals)
     yield from _histograms(totals)
     yield from _worker_gauges(overview.workers)
     yield from _workflow_gauges(overview)
@@ -155,15 +154,12 @@ def _queue_gauges(overview: Overview) -> Iterator[Metric]:
     yield from (jobs, oldest, clients, paused, slots, idle)
 
 
-def _queue_counters(totals: Mapping[str, Totals]) -> Iterator[Metric]:
+def _counters(totals: Mapping[str, Totals]) -> Iterator[Metric]:
     for counter, (name, text) in QUEUE_COUNTERS.items():
         metric = CounterMetricFamily(name, text, labels=["queue"])
         for queue, of_queue in totals.items():
             metric.add_metric([queue], of_queue.counters.get(counter, 0))
         yield metric
-
-
-def _task_counters(totals: Mapping[str, Totals]) -> Iterator[Metric]:
     for counter, (name, text) in TASK_COUNTERS.items():
         metric = CounterMetricFamily(name, text, labels=["queue", "task"])
         for queue, of_queue in totals.items():
