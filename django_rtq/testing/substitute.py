@@ -20,8 +20,6 @@ from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
-from django_rtq.core.jobs.details import JobDetails
-from django_rtq.core.jobs.job import CancelAnswer
 from django_rtq.exceptions import BrokerError, ConfigurationError, RedisNotAllowed, WorkflowFailed
 from django_rtq.testing.activation import Activation
 from django_rtq.testing.private_redis import SHARED_FAKE, delete_all, new_prefix, shared_fake_server
@@ -35,7 +33,8 @@ Item = TypeVar("Item")
 class Substitute(Activation, list[Item]):
     """Gets all jobs that are enqueued inside the block, in any thread, and answers the questions of their handles.
 
-    A list of what became of them. It takes the place of JobAccess, too.
+    A list of what became of them. It takes the place of JobAccess, too: subclasses have find(), cancel(), send(), and
+    wait(), which raises WrongState for a job that is not over, as nothing would end it.
     """
 
     name = ""  # what is active, for an error message
@@ -89,24 +88,6 @@ class Substitute(Activation, list[Item]):
     @abstractmethod
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
         """As of a Broker."""
-
-    @abstractmethod
-    def find(self, job_id: str, queue: str | None = None) -> JobDetails:
-        """As of JobAccess."""
-
-    @abstractmethod
-    def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
-        """As of JobAccess."""
-
-    @abstractmethod
-    def send(
-        self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None
-    ) -> None:
-        """As of JobAccess."""
-
-    @abstractmethod
-    def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
-        """As of JobAccess, for a job that is over. Raises WrongState for others: nothing would end them."""
 
     def __getattr__(self, name: str) -> Any:
         if name in _FOR_COROUTINES:
