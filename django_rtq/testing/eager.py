@@ -14,8 +14,7 @@ from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.details import JobDetails
-from django_rtq.core.jobs.job import CancelAnswer, JobState
-from django_rtq.core.jobs.record import Header
+from django_rtq.core.jobs.job import CancelAnswer, JobState, write_record
 from django_rtq.core.validation import TEN_YEARS
 from django_rtq.core.worker.outcome import SUSPENDED, Outcome, Retried, Suspended, UnknownTask
 from django_rtq.core.worker.process.run import Run
@@ -294,7 +293,4 @@ class _Queued(Drain):
 def _record_of(job: NewJob, now_ms: int) -> bytes:
     """The record that a worker would get. The job is ready at once."""
     expires_ms = now_ms + int(job.expires) if job.expires.startswith("+") else int(job.expires or 0)
-    header = Header(
-        priority=job.priority, max_crashes=job.max_crashes, ready_ms=now_ms, expires_ms=expires_ms, client=job.client
-    )
-    return header.line() + b"\n" + job.body.encode()
+    return write_record(job.priority, job.max_crashes, now_ms, job.client, job.body, expires_ms).encode()

@@ -95,9 +95,9 @@ def write_body(task: str, arguments: str, options: str = "") -> str:
     return f'{{"task":"{task}"{"," if arguments else ""}{arguments}{"," if options else ""}{options}}}'
 
 
-def write_record(priority: int, max_crashes: int, made_ms: int, client: str, body: str) -> str:
-    """The record of a job that may start at once and does not expire. Scripts write all others."""
-    return f"{priority} {max_crashes} {made_ms} 0 {client}\n{body}"
+def write_record(priority: int, max_crashes: int, made_ms: int, client: str, body: str, expires_ms: int = 0) -> str:
+    """The record of a job that may start at once. Scripts write all but large ones that do not expire."""
+    return f"{priority} {max_crashes} {made_ms} {expires_ms} {client}\n{body}"
 
 
 def new_job_id(shard: int = 0) -> str:

@@ -42,10 +42,6 @@ class Header:
             client=client,
         )
 
-    def line(self) -> bytes:
-        """The header as read() takes it. Outside of tests, scripts write headers."""
-        return f"{self.priority} {self.max_crashes} {self.ready_ms} {self.expires_ms} {self.client}".encode()
-
 
 def read_call(record: bytes) -> tuple[bytes, bytes, int, int, str, Any, Any, dict[str, Any]]:
     """The fast reader of workers: client, max_crashes, ready_ms, expires_ms, task, args, kwargs and options.

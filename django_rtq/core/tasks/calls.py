@@ -16,6 +16,11 @@ MAX_CLIENT_LENGTH = 200
 ClientOption = str | Callable[..., Any]
 
 
+def path_of(func: Callable[..., Any]) -> str:
+    """Module and name of a function."""
+    return f"{func.__module__}.{func.__qualname__}"
+
+
 def is_client_name(name: str) -> bool:
     """Whether a client can have this name; "" is the one without a name."""
     return len(name) <= MAX_CLIENT_LENGTH and name.isprintable()
@@ -47,7 +52,7 @@ class Signature:
 
     def __init__(self, func: Callable[..., Any], *, takes_context: bool, takes_calls: bool = False) -> None:
         parameters = list(inspect.signature(_any_call if takes_calls else func).parameters.values())
-        self._name = f"{func.__module__}.{func.__qualname__}"
+        self._name = path_of(func)
         if takes_context:
             if [p.name for p in parameters[:1] if p.kind in _POSITIONAL] != ["context"]:
                 raise InvalidTask(f"{self._name}: takes_context is on, so its first parameter has to be `context`.")

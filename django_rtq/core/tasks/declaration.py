@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from django.apps import apps
 
 from django_rtq.core.conf.config import get_config, is_debug, is_under_test, task_modules
-from django_rtq.core.tasks.calls import signature_of
+from django_rtq.core.tasks.calls import path_of, signature_of
 from django_rtq.exceptions import InvalidTask
 
 if TYPE_CHECKING:
@@ -72,12 +72,14 @@ _FOR_METHODS = (
 
 
 def _refused(value: Any, why: str, cure: str) -> InvalidTask:
-    return InvalidTask(f"{_path(value) if inspect.isfunction(value) else repr(value)} cannot be a task: {why}. {cure}")
+    return InvalidTask(
+        f"{path_of(value) if inspect.isfunction(value) else repr(value)} cannot be a task: {why}. {cure}"
+    )
 
 
 def name_option(func: Callable[..., Any], value: Any) -> str:
     """The name of a task: the given one, or that of the function. Raises InvalidTask."""
-    return _checked_name(_path(func), "name", value) if value else _path(func)
+    return _checked_name(path_of(func), "name", value) if value else path_of(func)
 
 
 def aliases_option(owner: str, func: Callable[..., Any], value: Any) -> tuple[str, ...]:
@@ -85,7 +87,7 @@ def aliases_option(owner: str, func: Callable[..., Any], value: Any) -> tuple[st
     if not isinstance(value, list | tuple):
         raise InvalidTask(f'{owner}: aliases is {value!r}, but has to be a list of names, like ["shop.tasks.old"].')
     names = [_checked_name(owner, "aliases", name) for name in value]
-    return tuple(name for name in dict.fromkeys([*names, _path(func)]) if name != owner)
+    return tuple(name for name in dict.fromkeys([*names, path_of(func)]) if name != owner)
 
 
 def _checked_name(owner: str, option: str, value: Any) -> str:
@@ -95,10 +97,6 @@ def _checked_name(owner: str, option: str, value: Any) -> str:
             "and '-'."
         )
     return value
-
-
-def _path(func: Callable[..., Any]) -> str:
-    return f"{func.__module__}.{func.__qualname__}"
 
 
 def shown_attributes(func: Callable[..., Any], *, takes_context: bool) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from django.db import connections
 from django_rtq.core.broker.messages import NewJob, Unreplicated, is_refusal
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
+from django_rtq.core.tasks.calls import path_of
 
 if TYPE_CHECKING:
     from django.tasks import TaskResult
@@ -163,7 +164,7 @@ class EnqueueMethods(Generic[P, R_co]):
 
     @property
     def _path(self) -> str:
-        return f"{self.func.__module__}.{self.func.__qualname__}"
+        return path_of(self.func)
 
     @abstractmethod
     def _send(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:

@@ -30,11 +30,11 @@ def register(task: Task[Any, Any]) -> None:
     """Register a task. A module that is reloaded replaces its tasks. Raises InvalidTask if a name is taken."""
     for name in (task.name, *task.aliases):
         known = find_task(name)
-        if known is not None and _origin(known) != _origin(task):
+        if known is not None and known._path != task._path:
             raise InvalidTask(
-                f"{name!r} is the name of two tasks: {_origin(known)} and {_origin(task)}. Change `name` or `aliases`."
+                f"{name!r} is the name of two tasks: {known._path} and {task._path}. Change `name` or `aliases`."
             )
-    replaced = find_task(_origin(task))  # each task is found by the name of its function
+    replaced = find_task(task._path)  # each task is found by the name of its function
     if replaced is not None:
         del _tasks[replaced.name]
         for alias in replaced.aliases:
@@ -46,11 +46,6 @@ def register(task: Task[Any, Any]) -> None:
         if task.batch is not None:
             batch_tasks[name] = task.batch
     note_declared(task.name)
-
-
-def _origin(task: Task[Any, Any]) -> str:
-    """The function of a task, as a path."""
-    return f"{task.func.__module__}.{task.func.__qualname__}"
 
 
 def get_task(name: str) -> Task[Any, Any]:
