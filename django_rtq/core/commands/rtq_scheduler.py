@@ -41,12 +41,9 @@ class Command(RTQCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         QUEUES.but(help="the queues to schedule, or patterns (default: the default queue)").add_to(parser)
 
+    @exit_on_signals()
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until stopped."""
-        with exit_on_signals():
-            self._run(options)
-
-    def _run(self, options: dict[str, Any]) -> None:
         brokers = [open_broker(place, role="scheduler") for place in self.places(options)]
         queues = queue_names(options["queues"], brokers[0].backend)
         show_logs(options["verbosity"])

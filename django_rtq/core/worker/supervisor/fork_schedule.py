@@ -94,7 +94,12 @@ class ForkSchedule:
     def on_crash(self, crash: Crash, *, redis_answered_at: float) -> None:
         """Schedule the replacement of a crashed process. `redis_answered_at`: the last reply to the supervisor."""
         if not crash.has_claimed and not crash.has_run:
-            self._on_failed_start(redis_answered_at)
+            # It died before it claimed anything: that delays all forks. It counts only if Redis has replied since the
+            # failed start before it: while Redis is unreachable no process can claim jobs.
+            self._failed_starts += 1
+            self._counted_failures += redis_answered_at > self._failed_start_at
+            self._failed_start_at = time.monotonic()
+            self._delay_forks(0.1 * 2.0 ** min(self._failed_starts, 10))
             self.add()
             if self._failed_starts >= CRASHES_WITHOUT_PAUSE:
                 self._loop = crash.reason, self._not_before + HEALTHY_SECONDS
@@ -113,17 +118,6 @@ class ForkSchedule:
         """How processes crash again and again before they run a job; "": they do not."""
         reason, until = self._loop
         return reason if time.monotonic() < until else ""
-
-    def _on_failed_start(self, redis_answered_at: float) -> None:
-        """A process died before it claimed anything: delay all forks.
-
-        It counts only if Redis has replied since the failed start before it: while Redis is unreachable no process can
-        claim jobs.
-        """
-        self._failed_starts += 1
-        self._counted_failures += redis_answered_at > self._failed_start_at
-        self._failed_start_at = time.monotonic()
-        self._delay_forks(0.1 * 2.0 ** min(self._failed_starts, 10))
 
     @property
     def should_give_up(self) -> bool:

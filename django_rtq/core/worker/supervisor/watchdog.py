@@ -67,6 +67,7 @@ class Watchdog(Loop):
         self._idle_seconds = max(CHECK_SECONDS, min(IDLE_CHECK_SECONDS, lease / 8))
         self._alive_seconds = max(CHECK_SECONDS, min(ALIVE_CHECK_SECONDS, lease * 0.4))
         self.interval = CHECK_SECONDS  # until the next check
+        self._unsent: list[Callable[[], object]] = []  # signals, when all processes are checked
 
     def wake_if_busy(self) -> None:
         """Check now if a job runs and the last check saw none. For the main thread, every CHECK_SECONDS."""
@@ -77,12 +78,12 @@ class Watchdog(Loop):
         """Check each process. Redis is needed only when there is something to give back."""
         processes = self._processes()
         self._observed = {shared: self._observed.get(shared) or _Observed(time.monotonic()) for _, shared in processes}
-        send_later: list[Callable[[], object]] = []
         try:
             for pid, shared in processes:
-                self._check(pid, shared, self._observed[shared], send_later)
+                self._check(pid, shared, self._observed[shared])
         finally:
-            for send in send_later:
+            send_now, self._unsent = self._unsent, []
+            for send in send_now:
                 send()
         if any(observed.running[1] for observed in self._observed.values()):
             self.interval = CHECK_SECONDS
@@ -92,9 +93,7 @@ class Watchdog(Loop):
             self.interval = self._alive_seconds
         return self.interval
 
-    def _check(
-        self, pid: int, shared: SharedState, observed: _Observed, send_later: list[Callable[[], object]]
-    ) -> None:
+    def _check(self, pid: int, shared: SharedState, observed: _Observed) -> None:
         now = time.monotonic()
         running = shared.claim_number, shared.running(), shared.alive_at
         is_over = shared.revoked is Revoked.NOTHING and shared.worker != observed.in_doubt
@@ -103,9 +102,9 @@ class Watchdog(Loop):
         if running != observed.running:
             observed.running, observed.running_since = running, now
         elif running[1] and now - observed.running_since >= SLOW_SECONDS and observed.released != shared.claim_number:
-            self._release_rest(pid, shared, observed, send_later)
+            self._release_rest(pid, shared, observed)
         if self._is_frozen(shared, observed, now) and shared.worker not in ("", observed.reclaimed):
-            self._reclaim(pid, shared, observed, send_later)
+            self._reclaim(pid, shared, observed)
 
     def _is_frozen(self, shared: SharedState, observed: _Observed, now: float) -> bool:
         """Whether a process that runs no job has given no sign of life for a lease."""
@@ -120,9 +119,7 @@ class Watchdog(Loop):
 
     # -- a job that holds the interpreter lock
 
-    def _release_rest(
-        self, pid: int, shared: SharedState, observed: _Observed, send_later: list[Callable[[], object]]
-    ) -> None:
+    def _release_rest(self, pid: int, shared: SharedState, observed: _Observed) -> None:
         if shared.is_reported or not (shared.waiting() or shared.finished()):
             return
         worker, number = shared.worker, shared.claim_number
@@ -142,14 +139,12 @@ class Watchdog(Loop):
                     "process %d: job %s blocks the process; jobs that were claimed with it and are given back: %d",
                     pid, ", ".join(shared.running()), len(job_ids), extra=about_jobs(shared.running(), queue=queue),
                 )  # fmt: skip
-                send_later.append(partial(signals.job_released.send_robust, Watchdog, job_ids=job_ids, queue=queue))
+                self._unsent.append(partial(signals.job_released.send_robust, Watchdog, job_ids=job_ids, queue=queue))
         observed.released = number
 
     # -- a process that is frozen
 
-    def _reclaim(
-        self, pid: int, shared: SharedState, observed: _Observed, send_later: list[Callable[[], object]]
-    ) -> None:
+    def _reclaim(self, pid: int, shared: SharedState, observed: _Observed) -> None:
         worker, alive_at = shared.worker, observed.alive_at
         if observed.suspect != alive_at:
             # It may have been waiting for Redis. Check again, now that Redis has replied to us.
@@ -167,7 +162,7 @@ class Watchdog(Loop):
         for queue in self._queues:
             taken = self._broker.reclaim_child(queue, worker, [])
             if taken:
-                send_later.append(partial(signals.send_reclaimed, Watchdog, queue, worker, taken))
+                self._unsent.append(partial(signals.send_reclaimed, Watchdog, queue, worker, taken))
         observed.reclaimed = worker
         logger.error(
             "process %d of worker %s is frozen: no sign of life for %.1f s, no running job; its jobs are given back",
