@@ -22,8 +22,8 @@ from django.core.management.base import CommandError
 
 from django_rtq.core.broker.task_backends import shard_of
 from django_rtq.core.threads import close_connection_pools, close_database_connections
+from django_rtq.core.worker.operating_system import stop_signals
 from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_FAILED, EXIT_OK
-from django_rtq.core.worker.os_signals import stop_signals
 from django_rtq.core.worker.supervisor.process_pool import kill_with_parent
 from django_rtq.core.worker.supervisor.supervisor import TOUCH_SECONDS, Wakeup
 from django_rtq.exceptions import RTQError

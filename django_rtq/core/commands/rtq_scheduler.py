@@ -21,7 +21,7 @@ from django_rtq.core.commands.worker_setup import (
 )
 from django_rtq.core.scheduler.scheduler import scheduler_loops
 from django_rtq.core.threads import Loop, stop_all
-from django_rtq.core.worker.os_signals import stop_signals
+from django_rtq.core.worker.operating_system import stop_signals
 from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
 
 logger = logging.getLogger("django_rtq")

@@ -24,8 +24,8 @@ from django_rtq.core.conf.queue_options import check_queue_name
 from django_rtq.core.extension import parts
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.core.validation import did_you_mean
+from django_rtq.core.worker.operating_system import stop_signals
 from django_rtq.core.worker.options import WorkerOptions
-from django_rtq.core.worker.os_signals import stop_signals
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, InvalidTask
 
 logger = logging.getLogger("django_rtq")

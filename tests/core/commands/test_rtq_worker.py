@@ -6,7 +6,7 @@ import signal
 import pytest
 from django.core.management import ManagementUtility
 
-from django_rtq.core.worker.os_signals import stop_signals
+from django_rtq.core.worker.operating_system import stop_signals
 from tests.support.commands import run
 
 

@@ -26,9 +26,8 @@ from django_rtq.core.broker.worker_messages import ClaimResult
 from django_rtq.core.extension import parts, required
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay, log_trouble
-from django_rtq.core.worker.memory import memory_bytes
+from django_rtq.core.worker.operating_system import ignore_signal, memory_bytes
 from django_rtq.core.worker.options import EXIT_DONE, EXIT_RECYCLED, WorkerOptions
-from django_rtq.core.worker.os_signals import ignore_signal
 from django_rtq.core.worker.process.run import Run, runs_of
 from django_rtq.core.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
 from django_rtq.core.worker.process.running.runner import Runner, exit_out_of_memory

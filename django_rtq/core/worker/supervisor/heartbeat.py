@@ -25,7 +25,7 @@ from django_rtq.core.conf.config import project_name
 from django_rtq.core.extension import parts
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.threads import Loop
-from django_rtq.core.worker.memory import memory_bytes
+from django_rtq.core.worker.operating_system import memory_bytes
 from django_rtq.core.worker.shared_memory import MAX_NAME_BYTES, Revoked, SharedState
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable, FormatMismatch
 

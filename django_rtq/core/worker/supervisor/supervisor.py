@@ -33,8 +33,8 @@ from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.scheduler.scheduler import scheduler_loops
 from django_rtq.core.threads import Loop, pause_loops, stop_all
+from django_rtq.core.worker.operating_system import stop_signals
 from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_OK, EXIT_RECYCLED, WorkerOptions
-from django_rtq.core.worker.os_signals import stop_signals
 from django_rtq.core.worker.shared_memory import Revoked
 from django_rtq.core.worker.supervisor.control import ControlListener
 from django_rtq.core.worker.supervisor.crash_recovery import STOP_REPLY_TIMEOUT_SECONDS, CrashRecovery

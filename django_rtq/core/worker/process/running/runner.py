@@ -22,8 +22,8 @@ from django_rtq.core.extension import required
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay
+from django_rtq.core.worker.operating_system import SignalHandlers
 from django_rtq.core.worker.options import EXIT_FAILED, EXIT_OUT_OF_MEMORY
-from django_rtq.core.worker.os_signals import SignalHandlers
 from django_rtq.core.worker.outcome import Acked, Outcome
 from django_rtq.core.worker.process.progress import ProgressWriter
 from django_rtq.core.worker.process.run import Run

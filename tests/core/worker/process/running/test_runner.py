@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from django_rtq.core.worker import os_signals
+from django_rtq.core.worker import operating_system
 from django_rtq.core.worker.outcome import Acked, Buried, Retried
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running import threaded_runner
@@ -208,8 +208,8 @@ def test_a_job_that_takes_signals_takes_them_from_none_that_was_claimed_with_it(
     runner, session, _ = make(1)
     keep_batches_whole(runner)
     before = {signum: signal.getsignal(signum) for signum in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)}
-    monkeypatch.setattr("django_rtq.core.worker.os_signals._reset_in_forks", lambda: None)
-    own = os_signals.ignore_signal
+    monkeypatch.setattr("django_rtq.core.worker.operating_system._reset_in_forks", lambda: None)
+    own = operating_system.ignore_signal
     try:
         runner.handlers.install(dict.fromkeys(before, own))
         runner.run([signal_run("take_signals"), signal_run("handlers")])

@@ -1,4 +1,4 @@
-"""The signals that stop a worker, and handlers for its processes: restored after a job, not inherited by forks."""
+"""What workers ask of the operating system: signals, and the memory of a process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 try:
@@ -20,8 +21,20 @@ _OURS = __name__.rpartition(".")[0]
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGALRM)
 
 
+def memory_bytes(pid: int | str = "self") -> int | None:
+    """The resident memory of a process, in bytes. None: the system is not Linux, or the process is gone."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
+    except (OSError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 class SignalHandlers:
-    """Installs handlers, and restores them. For the main thread."""
+    """Installs the signal handlers of a worker process, restores them after jobs, and resets them in forks of a job.
+
+    For the main thread.
+    """
 
     def __init__(self) -> None:
         self._handlers: list[tuple[int, Handler]] = []

@@ -1,10 +1,12 @@
-"""The signals of a worker process, and jobs that use signals and processes of their own."""
+"""Signals of a worker process, jobs that use signals and processes of their own, and the memory of a process."""
 
 import ast
+import os
 import signal
 
 import pytest
 
+from django_rtq.core.worker.operating_system import memory_bytes
 from tests.app import signal_tasks, tasks
 from tests.core.worker.conservation import assert_nothing_left
 from tests.support.signals import ignored
@@ -89,3 +91,12 @@ def test_a_worker_in_the_background_of_a_script_heeds_signals_that_it_inherits_i
         worker = rtq_worker()
 
     assert worker.stop(signum) == 0
+
+
+def test_ones_own_memory_is_known():
+    assert 1_000_000 < memory_bytes() < 100_000_000_000
+    assert memory_bytes(os.getpid()) > 1_000_000
+
+
+def test_of_a_process_that_is_gone_nothing_is_known():
+    assert memory_bytes(2**30) is None
