@@ -187,7 +187,7 @@ def test_a_worker_imports_what_runs_jobs(redis, redis_server):
     modules = imported(WORKER, redis_server.url)
 
     assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS) == []
-    assert lines_of(modules) <= 17_450
+    assert lines_of(modules) <= 17_300
 
 
 def test_a_command_that_reads_imports_no_worker(redis, redis_server):
