@@ -57,6 +57,7 @@ class Command(SheetCommand):
             raise CommandError(text, returncode=WRONG_USAGE) from error
         (job_id,) = options["ids"]
         try:
+            self.readers.find(job_id, options["queue"])  # names a shard that does not answer
             OneJob(self.rtq, job_id, options["queue"]).send(options["event"], value)
         except (JobError, PayloadError, ValueError) as error:
             raise CommandError(one_line(error)) from error

@@ -208,6 +208,8 @@ def test_the_shard_of_a_job_is_named_if_it_is_away(half, action):
     with pytest.raises(CommandError, match=r"Shard 1 does not answer\. .*reached"):
         run("rtq_jobs", action, here.id, with_shard(new_job_id(), 1))
     assert (here.state == "cancelled") == (action == "cancel")
+    with pytest.raises(CommandError, match=r"Shard 1 does not answer\. .*reached"):
+        run("rtq_jobs", "send", with_shard(new_job_id(), 1), "approved")
 
 
 @pytest.mark.parametrize("scope", ["--whole-queue", "--each-client", f"--client={client_of(1)}"])
