@@ -2,13 +2,8 @@
 
 import pytest
 
+from tests.core.broker.test_claim import claim_from
 from tests.support.jobs import WORKER, queued_job
-
-
-def claim_from(broker, *queues, wanted=10, **options):
-    """What each queue answers to a worker that has signed on everywhere."""
-    broker.sign_on(queues, WORKER)
-    return broker.claim(WORKER, queues, wanted, **options).claimed
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 7, 63, 98, 99])

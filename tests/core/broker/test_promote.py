@@ -1,7 +1,5 @@
 """scheduled, retrying -> queued."""
 
-import pytest
-
 from tests.support.jobs import (
     QUEUE,
     let_fall_due,
@@ -24,21 +22,11 @@ def test_it_waits_since_it_was_due(redis, broker):
     assert after["lanes"] == {"0:": due}
 
 
-# -- by turns, when more are due than a call promotes
-
-
-@pytest.fixture
-def flood(broker):
-    """Thirty jobs of one client that are due."""
-    jobs = [new_job(f"f{n}", client="flood", due="+60000") for n in range(30)]
-    broker.enqueue(QUEUE, jobs)
-    let_fall_due(broker, *jobs)
-    return jobs
-
-
-def test_what_is_missing_in_the_index_is_promoted_all_the_same(redis, broker, flood):
+def test_what_is_missing_in_the_index_is_promoted_all_the_same(redis, broker):
+    flood = [new_job(f"f{n}", client="flood", due="+60000") for n in range(30)]
+    broker.enqueue(QUEUE, flood)
     other = scheduled_job(broker, client="other")
-    let_fall_due(broker, other)
+    let_fall_due(broker, *flood, other)
     redis.delete(*redis.keys("*scheduled_by_client*"))
     late = [scheduled_job(broker, client="late") for _ in range(30)]
     let_fall_due(broker, *late)

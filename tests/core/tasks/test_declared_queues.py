@@ -1,5 +1,6 @@
 """The queues that workers are expected to serve."""
 
+import pytest
 from django.test import override_settings
 
 from django_rtq.core.tasks import registry
@@ -23,12 +24,10 @@ def test_the_default_queue_is_expected_if_a_task_uses_it(monkeypatch):
         assert declared_queues() == ["bulk", "orders"]
 
 
-def test_it_is_expected_if_no_queue_is_named_at_all(monkeypatch):
+@pytest.mark.parametrize(
+    ("options", "queues"), [({}, ["default"]), ({"QUEUES": {"default": {}, "bulk": {}}}, ["bulk", "default"])]
+)
+def test_it_is_expected_if_no_queue_is_named_at_all_or_the_settings_name_it(monkeypatch, options, queues):
     monkeypatch.setattr(registry, "_tasks", {})
-    assert declared_queues() == ["default"]
-
-
-def test_it_is_expected_if_the_settings_name_it_as_a_queue(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
-    with override_settings(RTQ={"QUEUES": {"default": {}, "bulk": {}}}):
-        assert declared_queues() == ["bulk", "default"]
+    with override_settings(RTQ=options):
+        assert declared_queues() == queues

@@ -227,20 +227,13 @@ def test_loops_that_hang_are_stopped_together_against_one_deadline(hanging, monk
     wait_until(lambda: not [t for t in threading.enumerate() if t.name == "rtq-hanging"])  # all had been told
 
 
-def test_when_a_tick_hangs_a_stop_waits_less(hanging, monkeypatch):
-    monkeypatch.setattr(module, "HANGING_SECONDS", 0.0)
+@pytest.mark.parametrize("is_urgent", [False, True])
+def test_when_a_tick_hangs_or_somebody_is_in_a_hurry_a_stop_waits_less(hanging, monkeypatch, is_urgent):
+    monkeypatch.setattr(module, "HANGING_SECONDS", 10_000 if is_urgent else 0.0)
     monkeypatch.setattr(module, "STOP_SECONDS", 10_000)
     monkeypatch.setattr(module, "URGENT_STOP_SECONDS", 0.0)
-    assert all(loop.is_hanging for loop in hanging)
-    stop_all(hanging)
-
-    assert all(loop.tick_lock.locked() for loop in hanging)
-
-
-def test_whoever_is_in_a_hurry_waits_less(hanging, monkeypatch):
-    monkeypatch.setattr(module, "STOP_SECONDS", 10_000)
-    monkeypatch.setattr(module, "URGENT_STOP_SECONDS", 0.0)
-    stop_all(hanging, is_urgent=True)
+    assert all(loop.is_hanging is not is_urgent for loop in hanging)
+    stop_all(hanging, is_urgent=is_urgent)
 
     assert all(loop.tick_lock.locked() for loop in hanging)
 

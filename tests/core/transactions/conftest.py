@@ -26,18 +26,15 @@ def with_options(rtq_settings):
     """Sets options of RTQ for the test, beside those of its Redis."""
     entered = []
 
-    def close_broker():
-        close_brokers()
-
     def enter(**options):
-        close_broker()
+        close_brokers()
         override = override_settings(RTQ={**settings.RTQ, **options})
         override.enable()
         entered.append(override)
         get_config()
 
     yield enter
-    close_broker()
+    close_brokers()
     for override in reversed(entered):
         override.disable()
 

@@ -28,10 +28,6 @@ from tests.app import tasks
 BROKEN, ODD = ValueError("broken"), LookupError("odd")
 
 
-def broken_backoff(failures):
-    raise RuntimeError("no idea")
-
-
 def outcome_of(error, *, failures=0, most=3, of_call=None, **options):
     task = Task(func=tasks.note.func, **{"backoff": constant(7), **options})
     return decide(task, error, failures=failures, max_attempts=most, options=of_call or {})
@@ -77,13 +73,6 @@ def test_a_failure_is_tried_again(error, options, seconds):
 )
 def test_a_failure_is_the_last(error, options):
     assert outcome_of(error, **options) == Buried(error)
-
-
-def test_a_backoff_that_fails_does_not_lose_the_job():
-    outcome = outcome_of(BROKEN, backoff=broken_backoff)
-
-    assert isinstance(outcome, Retried)
-    assert outcome.delay_seconds >= 0
 
 
 def test_a_job_of_an_unknown_task_waits_for_a_newer_worker_but_not_for_ever():

@@ -65,70 +65,56 @@ def test_a_script_that_cannot_be_loaded_is_an_error(redis, broker):
 # Errors
 
 
+WILL_PASS = [
+    "LOADING Redis is loading the dataset in memory",
+    "READONLY You can't write against a read only replica.",
+    "READONLY You can't write against a read only replica. script: 1f, on @user_script:1.",
+    "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+    "TRYAGAIN Multiple keys request during rehashing of slot",
+    "CLUSTERDOWN The cluster is down",
+    "CLUSTERDOWN Hash slot not served",
+    "NOREPLICAS Not enough good replicas to write.",
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
+    "NOAUTH Authentication required.",
+    "WRONGPASS invalid username-password pair or user is disabled.",
+    "ERR max number of clients reached",
+    # As Redis 6.2 tells what a script ran into:
+    "ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: "
+    "-READONLY You can't write against a read only replica.",
+]
+FULL = [
+    "OOM command not allowed when used memory > 'maxmemory'.",
+    "OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:1.",
+    "ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: "
+    "-OOM command not allowed when used memory > 'maxmemory'.",
+]
+WILL_NOT_PASS = [
+    "ERR something else",
+    "WRONGTYPE Operation against a key holding the wrong kind of value",
+    "NOPERM this user has no permissions to run the 'evalsha' command",
+    "ERR Error running script: @user_script:9: attempt to index a nil value",
+]
+
+
 @pytest.mark.parametrize(
-    "answer",
+    ("kind", "words", "answer"),
     [
-        "LOADING Redis is loading the dataset in memory",
-        "READONLY You can't write against a read only replica.",
-        "READONLY You can't write against a read only replica. script: 1f, on @user_script:1.",
-        "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
-        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
-        "TRYAGAIN Multiple keys request during rehashing of slot",
-        "CLUSTERDOWN The cluster is down",
-        "CLUSTERDOWN Hash slot not served",
-        "NOREPLICAS Not enough good replicas to write.",
-        "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
-        "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
-        "NOAUTH Authentication required.",
-        "WRONGPASS invalid username-password pair or user is disabled.",
-        "ERR max number of clients reached",
-        # As Redis 6.2 tells what a script ran into:
-        "ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: "
-        "-READONLY You can't write against a read only replica.",
+        *((BrokerUnavailable, "Redis", answer) for answer in WILL_PASS),
+        *((BrokerFull, "maxmemory", answer) for answer in FULL),
+        *((BrokerError, answer.split()[-1], answer) for answer in WILL_NOT_PASS),
     ],
 )
-def test_what_will_pass_is_unavailable(redis, broker, answer):
+def test_what_will_pass_and_a_full_memory_are_told_from_the_rest(redis, broker, kind, words, answer):
     redis.answer_once(f"-{answer}\r\n".encode())
 
-    with pytest.raises(BrokerUnavailable, match="Redis") as caught:
+    with pytest.raises(kind, match=words) as caught:
         claim_again(broker)
 
     assert caught.value.__cause__
+    assert kind is not BrokerError or not isinstance(caught.value, BrokerUnavailable | BrokerFull)
     assert queued_job(broker)  # with the next connection
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "OOM command not allowed when used memory > 'maxmemory'.",
-        "OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:1.",
-        "ERR Error running script (call to f_1f): @user_script:9: @user_script: 9: "
-        "-OOM command not allowed when used memory > 'maxmemory'.",
-    ],
-)
-def test_a_full_memory_is_told_from_the_rest(redis, broker, answer):
-    redis.answer_once(f"-{answer}\r\n".encode())
-
-    with pytest.raises(BrokerFull, match="maxmemory"):
-        claim_again(broker)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "ERR something else",
-        "WRONGTYPE Operation against a key holding the wrong kind of value",
-        "NOPERM this user has no permissions to run the 'evalsha' command",
-        "ERR Error running script: @user_script:9: attempt to index a nil value",
-    ],
-)
-def test_what_will_not_pass_is_an_error(redis, broker, answer):
-    redis.answer_once(f"-{answer}\r\n".encode())
-
-    with pytest.raises(BrokerError, match=answer.split()[-1]) as caught:
-        claim_again(broker)
-
-    assert not isinstance(caught.value, BrokerUnavailable | BrokerFull)
 
 
 def claim_again(broker):

@@ -187,14 +187,6 @@ def test_the_last_arguments_count_while_it_waits(broker):
     assert first.refresh().due_at - before >= timedelta(seconds=59)
 
 
-# -- periodic jobs
-
-
-@pytest.fixture
-def _no_tasks(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
-
-
 # -- refused where it is written
 
 
@@ -261,8 +253,8 @@ def test_a_function_that_could_not_be_called_is_refused():
     assert "unique cannot be called with the arguments of the task by name" in refusal(task(unique=lambda x: x), send)
 
 
-@pytest.mark.usefixtures("_no_tasks")
-def test_a_default_that_json_cannot_carry_is_refused_where_all_arguments_count():
+def test_a_default_that_json_cannot_carry_is_refused_where_all_arguments_count(monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})
     assert refusal(task(unique=True), send_if) == (
         f"{__name__}.send_if: the default of 'missing' is an object, which JSON cannot carry. Pass plain data "
         "instead: text, numbers, lists, dictionaries. List the arguments to compare instead of unique=True."

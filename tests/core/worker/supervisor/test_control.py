@@ -43,6 +43,11 @@ def control(broker, child, woken):
     control.stop()
 
 
+def heartbeat_of(broker, control, child):
+    told = {"supervisor_info": control.info, "on_cancel_requests": control.on_cancel_requests}
+    return Heartbeat(broker, [QUEUE, "low"], lambda: [(child.pid, child.shared)], promotes=True, **told)
+
+
 def runs(child, *jobs):
     for job in jobs:
         child.shared.start(child.shared.add_entry(job.id.encode()))
@@ -135,13 +140,7 @@ def test_an_order_wakes_who_has_to_carry_it_out_once(broker, control, woken):
 
 
 def test_people_are_told_who_asked_for_quiet_and_for_how_long_it_lasts(broker, readers, control, child):
-    heartbeat = Heartbeat(
-        broker,
-        [QUEUE, "low"],
-        lambda: [(child.pid, child.shared)],
-        promotes=True,
-        supervisor_info=control.info,
-    )
+    heartbeat = heartbeat_of(broker, control, child)
     child.shared.is_quiet = True
     broker.sign_on([QUEUE, "low"], child.shared.worker)
     send_command(broker, control.supervisor, WorkerCommand.QUIET, by="ada b")
@@ -177,14 +176,7 @@ def test_what_people_leave_behind_goes_away(redis, broker, control):
 
 
 def test_the_heartbeat_hears_of_it_as_well_and_says_where_to_leave_orders(redis, broker, readers, rtq, control, child):
-    heartbeat = Heartbeat(
-        broker,
-        [QUEUE, "low"],
-        lambda: [(child.pid, child.shared)],
-        promotes=True,
-        supervisor_info=control.info,
-        on_cancel_requests=control.on_cancel_requests,
-    )
+    heartbeat = heartbeat_of(broker, control, child)
     job = asked_job(broker)
     runs(child, job)
     child.shared.is_quiet = True

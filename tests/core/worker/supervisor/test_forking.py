@@ -138,36 +138,23 @@ def slept(monkeypatch):
     return slept
 
 
-def test_a_signal_between_two_forks_is_heeded_before_the_next(supervise):
-    supervisor, code = supervise(processes=50, at_fork=[lambda: None, stop])
-
-    assert (supervisor._process_pool.forks, code) == (2, 0)
+LEFT = [left(EXIT_RECYCLED), left(EXIT_DONE), DIED]  # by itself, each of them
 
 
-@pytest.mark.parametrize("status", [left(EXIT_RECYCLED), left(EXIT_DONE), DIED])
-def test_no_successor_is_forked_between_a_signal_and_its_being_heeded(supervise, status):
-    supervisor, code = supervise(both(stop, ends(status)))
+@pytest.mark.parametrize(
+    ("script", "options", "forks"),
+    [
+        ([], {"processes": 50, "at_fork": [lambda: None, stop]}, 2),  # a signal between two forks
+        *(([both(stop, ends(status))], {}, 1) for status in LEFT),  # between a signal and its being heeded
+        ([stop, ends(DIED)], {"processes": 2}, 2),  # in a drain
+        *(([ends(status), ends(status), stops_after(3)], {}, 3) for status in LEFT),
+        ([ends(left(EXIT_DONE))] * 2, {"processes": 2, "burst": True}, 2),  # all have left
+    ],
+)
+def test_whoever_ends_by_itself_has_a_successor_unless_all_are_to_end(supervise, script, options, forks):
+    supervisor, code = supervise(*script, **options)
 
-    assert (supervisor._process_pool.forks, code) == (1, 0)
-
-
-def test_no_successor_is_forked_for_one_that_ends_in_a_drain(supervise):
-    supervisor, code = supervise(stop, ends(DIED), processes=2)
-
-    assert (supervisor._process_pool.forks, code) == (2, 0)
-
-
-@pytest.mark.parametrize("status", [left(EXIT_RECYCLED), left(EXIT_DONE), DIED])
-def test_whoever_ends_by_itself_has_a_successor(supervise, status):
-    supervisor, code = supervise(ends(status), ends(status), stops_after(3))
-
-    assert (supervisor._process_pool.forks, code) == (3, 0)
-
-
-def test_a_burst_is_over_when_all_have_left(supervise):
-    supervisor, code = supervise(ends(left(EXIT_DONE)), ends(left(EXIT_DONE)), processes=2, burst=True)
-
-    assert (supervisor._process_pool.forks, code) == (2, 0)
+    assert (supervisor._process_pool.forks, code) == (forks, 0)
 
 
 def test_in_a_burst_a_successor_waits_until_the_jobs_of_a_crashed_process_are_back(supervise, monkeypatch):
