@@ -181,14 +181,23 @@ class StepCollector(After):
         return After(self, {step.number: "e" if ended else "" for step in steps})
 
     def add_step(self, kind: type[Any], task: Task[Any, Any], calls: Iterable[Any], after: Mapping[int, str]) -> Any:
-        """Add a step. Raises InvalidWorkflow, and what delay() raises for invalid calls."""
+        """Add a step. Raises InvalidWorkflow, and what delay() raises for invalid calls; then nothing is added."""
+        before = self._backend, self._id, self._is_settled
+        try:
+            return self._add_step(kind, task, calls, after)
+        except BaseException:
+            self._backend, self._id, self._is_settled = before
+            self._called.id = self._id
+            raise
+
+    def _add_step(self, kind: type[Any], task: Task[Any, Any], calls: Iterable[Any], after: Mapping[int, str]) -> Any:
         number, first = len(self._steps), self._members
         self._check_step(task, number)
         if self._headers and not task.headers:
             task = task.using(headers=self._headers)
         waits, lines, length = dict(after), list[str](), 0
         parts = {0: lines}  # by the place of the first call
-        size, clients = 0, self._clients.setdefault(number, Counter())
+        size, clients = 0, Counter[str]()
 
         def collect(called: Task[Any, Any], calls: Iterable[Any]) -> None:
             nonlocal task, size, lines, length
@@ -212,6 +221,7 @@ class StepCollector(After):
         step = kind(self, number, first, size, task.name)
         self._members += size
         self._steps.append(step)
+        self._clients[number] = clients
         if size:
             self._parts += [(f"{number}:{place}", lines) for place, lines in parts.items()]
         self._fields |= {
@@ -296,9 +306,9 @@ class StepCollector(After):
             raise InvalidWorkflow(
                 self.id, f"has more than {MAX_EDGES:,} edges. Let one step wait for many, others for it."
             )
+        if self._fields.get("on_death") in waits:
+            raise InvalidWorkflow(self.id, "has a step that waits for on_death().")
         for other, how in waits.items():
-            if self._fields.get("on_death") == other:
-                raise InvalidWorkflow(self.id, "has a step that waits for on_death().")
             self._edges += 1
             self._next.setdefault(other, []).append(f"{number}{how}")
 
@@ -393,10 +403,9 @@ class WorkflowBuilder(StepCollector):
         """Call a task once, when the first job of the workflow is dead. One such call."""
         if "on_death" in self._fields:
             raise InvalidWorkflow(self.id, "has one on_death() already.")
-        step = self.add_step(Step, task, [(args, kwargs)], {})
-        if self._fields[f"after:{step.number}"]:
+        if list(references_in((args, kwargs))):
             raise InvalidWorkflow(self.id, "has an on_death() that takes a result: it may start before that is there.")
-        self._fields["on_death"] = step.number
+        self._fields["on_death"] = self.add_step(Step, task, [(args, kwargs)], {}).number
 
     # -- sending
 

@@ -248,6 +248,34 @@ def test_what_cannot_be_added_is_refused(redis, broker, act, error, text):
     assert live_jobs(redis) == {}
 
 
+def test_what_was_refused_is_not_there_and_the_rest_is_sent(redis, broker):
+    with workflow("flow") as flow:
+        step = flow.add(tasks.double, 1)
+        flow.on_death(tasks.report, "a")
+        for act in (
+            lambda: flow.map(tasks.double, [2, {3}]),
+            lambda: flow.add(tasks.double, step),
+            lambda: flow.add(replace(tasks.double, backend="reports"), 1),
+        ):
+            with pytest.raises((Unserializable, InvalidWorkflow)):
+                act()
+
+    assert len(live_jobs(redis)) == 1
+    assert [(each.task, each.size) for each in flow.handle.progress().steps] == [
+        (tasks.double.name, 1),
+        (tasks.report.name, 1),
+    ]
+
+
+def test_a_refused_death_call_is_not_made_as_a_step(redis, broker):
+    with workflow("flow") as flow:
+        step = flow.add(tasks.double, 1)
+        with pytest.raises(InvalidWorkflow, match="it may start before"):
+            flow.on_death(tasks.report, step.result)
+
+    assert len(flow.handle.progress().steps) == 1
+
+
 def test_after_the_block_it_is_closed(redis, broker):
     with workflow("flow") as flow:
         step = flow.add(tasks.double, 1)
