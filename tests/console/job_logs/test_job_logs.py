@@ -44,9 +44,7 @@ def texts(run):
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_lines_whose_reply_got_lost_are_there_once(redis, broker, session, logs, moment):
-    enqueue(broker)
-    (run,) = claim(session)
+def test_lines_whose_reply_got_lost_are_there_once(redis, session, run, logs, moment):
     say(run, "one", logs=logs)
     redis.drop_connection(moment)
     with pytest.raises(BrokerUnavailable):
@@ -61,9 +59,7 @@ def test_lines_whose_reply_got_lost_are_there_once(redis, broker, session, logs,
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_lines_come_with_the_outcome_and_are_there_once(redis, broker, session, logs, moment):
-    enqueue(broker)
-    (run,) = claim(session)
+def test_lines_come_with_the_outcome_and_are_there_once(redis, session, run, logs, moment):
     say(run, "one", logs=logs)
     session.send_logs(logs)
     say(run, "two", logs=logs)
@@ -78,9 +74,7 @@ def test_lines_come_with_the_outcome_and_are_there_once(redis, broker, session, 
     assert logs.is_empty
 
 
-def test_a_lost_job_gets_no_more_lines(broker, session, logs, stale):
-    enqueue(broker)
-    (run,) = claim(session)
+def test_a_lost_job_gets_no_more_lines(broker, session, run, logs, stale):
     broker.reclaim_child(QUEUE, session.worker, [])
     say(run, "one", logs=logs)
     session.send_logs(logs)
@@ -93,9 +87,7 @@ def test_a_lost_job_gets_no_more_lines(broker, session, logs, stale):
 
 
 @pytest.mark.parametrize("outcome", [Retried(ValueError("x"), 60), Buried(ValueError("x"))])
-def test_lines_of_a_job_that_lives_on_or_is_dead_are_kept_for_long(redis, broker, session, logs, outcome):
-    enqueue(broker)
-    (run,) = claim(session)
+def test_lines_of_a_job_that_lives_on_or_is_dead_are_kept_for_long(redis, broker, session, run, logs, outcome):
     say(run, "one", logs=logs)
     session.add(run, outcome)
     session.settle()
@@ -103,9 +95,7 @@ def test_lines_of_a_job_that_lives_on_or_is_dead_are_kept_for_long(redis, broker
     assert redis.ttl(broker.keys.of(QUEUE).log_of(run.id)) > 89 * 86_400
 
 
-def test_a_later_run_without_lines_says_how_long_earlier_ones_are_kept(redis, broker, session, logs):
-    enqueue(broker)
-    (run,) = claim(session)
+def test_a_later_run_without_lines_says_how_long_earlier_ones_are_kept(redis, broker, session, run, logs):
     say(run, "one", logs=logs)
     session.send_logs(logs)
     run.log_lines, run.failures = None, 1
@@ -115,9 +105,7 @@ def test_a_later_run_without_lines_says_how_long_earlier_ones_are_kept(redis, br
     assert redis.ttl(broker.keys.of(QUEUE).log_of(run.id)) <= 3600
 
 
-def test_lines_of_a_dead_letter_that_was_requeued_go_with_its_success(redis, broker, session, logs, monkeypatch):
-    enqueue(broker)
-    (run,) = claim(session)
+def test_lines_of_a_dead_letter_that_was_requeued_go_with_its_success(redis, broker, session, run, logs, monkeypatch):
     say(run, "one", logs=logs)
     session.add(run, Buried(ValueError("x")))
     session.settle()
@@ -132,9 +120,7 @@ def test_lines_of_a_dead_letter_that_was_requeued_go_with_its_success(redis, bro
     assert redis.lrange(broker.keys.of(QUEUE).logged, 0, -1) == [run.job_id]
 
 
-def test_our_own_lines_and_those_of_nobody_are_left_out(broker, session, logs):
-    enqueue(broker)
-    (run,) = claim(session)
+def test_our_own_lines_and_those_of_nobody_are_left_out(run, logs):
     say(run, "ours", logs=logs, name="django_rtq")
     say(run, "ours", logs=logs, name="django_rtq.core.worker")
     say(None, "nobody's", logs=logs)
@@ -158,19 +144,17 @@ def test_lines_that_wait_have_a_limit(broker, session, logs):
     assert texts(runs[-1]) == [f"39.{i}" for i in range(100, 300)]
 
 
-def test_a_time_limit_that_hits_while_a_line_is_formatted_is_not_swallowed(broker, session, logs):
+def test_a_time_limit_that_hits_while_a_line_is_formatted_is_not_swallowed(run, logs):
     class Slow:
         def __str__(self):
             raise TimeLimitExceeded("over")
 
-    enqueue(broker)
-    (run,) = claim(session)
     with pytest.raises(TimeLimitExceeded):
         say(run, Slow(), logs=logs)
     assert logs.is_empty
 
 
-def test_a_text_that_logs_itself_ends_as_without_us(broker, session, logs):
+def test_a_text_that_logs_itself_ends_as_without_us(run, logs):
     calls = []
 
     class Endless:
@@ -179,8 +163,6 @@ def test_a_text_that_logs_itself_ends_as_without_us(broker, session, logs):
             say(run, self, logs=logs)
             return ""
 
-    enqueue(broker)
-    (run,) = claim(session)
     with pytest.raises(RecursionError):
         say(run, Endless(), logs=logs)
     assert len(calls) < 2 * sys.getrecursionlimit()
@@ -192,9 +174,7 @@ class Unspeakable:
 
 
 @pytest.mark.parametrize(("name", "expected"), [(12345, ["one"]), (Unspeakable(), ["ValueError while", "two"])])
-def test_a_level_whose_name_is_no_text_harms_nobody(broker, session, logs, name, expected):
-    enqueue(broker)
-    (run,) = claim(session)
+def test_a_level_whose_name_is_no_text_harms_nobody(session, run, logs, name, expected):
     logging.addLevelName(25, name)
     try:
         say(run, "one", logs=logs, level=25)
@@ -209,7 +189,7 @@ def test_a_level_whose_name_is_no_text_harms_nobody(broker, session, logs, name,
     assert [text[: len(start)] for text, start in zip(texts(run), expected, strict=False)] == expected
 
 
-def test_the_record_factory_of_others_is_used_and_put_back(broker, session):
+def test_the_record_factory_of_others_is_used_and_put_back(run):
     class Record(logging.LogRecord):
         pass
 
@@ -218,8 +198,6 @@ def test_the_record_factory_of_others_is_used_and_put_back(broker, session):
     try:
         logs = collect_logs(Config(redis="redis://x", job_logs="WARNING"), sent.append)
         assert isinstance(logger.makeRecord("x", 30, "", 1, "", (), None), Record)
-        enqueue(broker)
-        (run,) = claim(session)
         context = contextvars.copy_context()
         context.run(current_run.set, CurrentRun(run))
         context.run(logger.info, "below")
@@ -251,11 +229,9 @@ def test_a_factory_that_was_put_around_ours_stays(broker):
         logging.setLogRecordFactory(before)
 
 
-def test_records_without_a_name_and_a_level_are_made(broker, session):
+def test_records_without_a_name_and_a_level_are_made(run):
     logs = collect_logs(Config(redis="redis://x", job_logs=True), lambda logs: None)
     try:
-        enqueue(broker)
-        (run,) = claim(session)
         context = contextvars.copy_context()
         context.run(current_run.set, CurrentRun(run))
         record = context.run(logging.makeLogRecord, {"msg": "from elsewhere", "levelno": 40, "name": "shop"})

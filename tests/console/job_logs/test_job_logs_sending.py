@@ -6,11 +6,10 @@ from django_rtq.console.job_logs import collect_logs
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
 from tests.console.job_logs.test_job_logs import say
-from tests.core.worker.claimed_runs import claim, enqueue
 from tests.support.waiting import wait_until
 
 
-def test_sending_is_tried_again(broker, session):
+def test_sending_is_tried_again(run):
     tries = []
 
     def send(logs):
@@ -20,15 +19,13 @@ def test_sending_is_tried_again(broker, session):
 
     logs = collect_logs(Config(redis="redis://x", job_logs=True), send)
     try:
-        enqueue(broker)
-        (run,) = claim(session)
         say(run, "one", logs=logs)
         wait_until(lambda: len(tries) == 3)
     finally:
         logs.stop()
 
 
-def test_sending_goes_on_after_an_error(broker, session, caplog):
+def test_sending_goes_on_after_an_error(run, caplog):
     tries = []
 
     def send(logs):
@@ -37,8 +34,6 @@ def test_sending_goes_on_after_an_error(broker, session, caplog):
 
     logs = collect_logs(Config(redis="redis://x", job_logs=True), send)
     try:
-        enqueue(broker)
-        (run,) = claim(session)
         for number in (1, 2):
             say(run, "line", logs=logs)
             wait_until(lambda number=number: len(tries) >= number)
@@ -48,7 +43,7 @@ def test_sending_goes_on_after_an_error(broker, session, caplog):
     assert "could not be sent" in caplog.text
 
 
-def test_sending_goes_on_after_a_time_limit_that_hits_when_it_begins(broker, session, monkeypatch):
+def test_sending_goes_on_after_a_time_limit_that_hits_when_it_begins(run, monkeypatch):
     sent = []
     logs = collect_logs(Config(redis="redis://x", job_logs=True), sent.append)
 
@@ -60,8 +55,6 @@ def test_sending_goes_on_after_a_time_limit_that_hits_when_it_begins(broker, ses
             raise TimeLimitExceeded("over")
 
     try:
-        enqueue(broker)
-        (run,) = claim(session)
         events, logs._events = logs._events, Interrupted()
         with pytest.raises(TimeLimitExceeded):
             say(run, "one", logs=logs)
