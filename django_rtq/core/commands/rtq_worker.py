@@ -124,18 +124,13 @@ def _shards(text: str) -> list[int]:
 
 
 def _processes(text: str) -> int:
-    count, most = _count(text), most_processes()
+    count, most = _count(text), max(64, 8 * (os.cpu_count() or 1))
     if count > most:
         raise ArgumentTypeError(
             f"{count} processes are more than the limit of {most} on this machine (8 for each CPU, but at least 64). "
             "For jobs that mostly wait, raise --concurrency; for more CPU, start workers on more machines."
         )
     return count
-
-
-def most_processes() -> int:
-    """The limit of --processes on this machine."""
-    return max(64, 8 * (os.cpu_count() or 1))
 
 
 def _slots(text: str) -> int:

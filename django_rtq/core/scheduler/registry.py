@@ -109,8 +109,10 @@ class ScheduleSet:
 
 def load_schedules(declared: Iterable[ScheduledTask], stored: StoredSchedules) -> ScheduleSet:
     """The declared schedules, disabled where they were switched off, and those of the database."""
-    entries = {entry.name: _switched(entry, stored.switches.get(entry.name, "")) for entry in declared}
-    broken = {}
+    entries, broken = dict[str, ScheduledTask](), dict[str, str]()
+    for entry in declared:
+        word, _, since = stored.switches.get(entry.name, "").partition(" ")  # "": it was never switched
+        entries[entry.name] = replace(entry, enabled=word != "off", since=since)
     for name, row in stored.rows.items():
         try:
             if name in entries:
@@ -119,12 +121,6 @@ def load_schedules(declared: Iterable[ScheduledTask], stored: StoredSchedules) -
         except (TaskNotFound, InvalidTask, TypeError, ValueError) as error:
             broken[name] = str(error)
     return ScheduleSet(entries=[entries[name] for name in sorted(entries)], broken=broken)
-
-
-def _switched(entry: ScheduledTask, switch: str) -> ScheduledTask:
-    """`switch`: see StoredSchedules; "": it was never switched."""
-    word, _, since = switch.partition(" ")
-    return replace(entry, enabled=word != "off", since=since)
 
 
 def schedule_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:

@@ -81,12 +81,8 @@ def _reset_in_forks() -> None:
         signal.set_wakeup_fd(-1)
         signal.setitimer(signal.ITIMER_REAL, 0)
         for signum in _SIGNALS:
-            if _is_ours(getsignal(signum)):
+            if str(getattr(getsignal(signum), "__module__", "")).startswith(_OURS):
                 signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
         unblock()
 
     os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=reset_handlers)
-
-
-def _is_ours(handler: object) -> bool:
-    return str(getattr(handler, "__module__", "")).startswith(_OURS)

@@ -35,25 +35,6 @@ class Crash:
     has_run: bool  # it had started a job
 
 
-class _EarlyCrashes:
-    """Early crashes in a row, for one reason."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._forget_at = math.inf  # time.monotonic(): a crash after that begins a new row
-
-    def add(self) -> float:
-        """Count a crash. Returns the pause before the replacement."""
-        now = time.monotonic()
-        if now >= self._forget_at:
-            self._count = 0
-        self._count += 1
-        doublings = self._count - CRASHES_WITHOUT_PAUSE - 1
-        pause = min(FIRST_CRASH_PAUSE_SECONDS * 2.0 ** min(doublings, 20), MAX_PAUSE_SECONDS) if doublings >= 0 else 0.0
-        self._forget_at = now + pause + HEALTHY_SECONDS
-        return pause
-
-
 class ForkSchedule:
     """The times of forks that are still to be made. For the supervisor's main thread."""
 
@@ -63,7 +44,8 @@ class ForkSchedule:
         self._failed_starts = 0  # in a row
         self._counted_failures = 0  # of these, the ones that happened while Redis was reachable
         self._failed_start_at = 0.0
-        self._early_crashes: dict[str, _EarlyCrashes] = {}
+        #: By reason: how many early crashes in a row, and the time.monotonic() after which one begins a new row.
+        self._early_crashes: dict[str, tuple[int, float]] = {}
         self._loop = "", 0.0  # why processes crash, and until when that is true
         self._backoff = ReconnectDelay(MAX_PAUSE_SECONDS)
         self._waiting_since: float | None = None
@@ -108,10 +90,15 @@ class ForkSchedule:
         if crash.has_run or crash.lived_seconds >= HEALTHY_SECONDS:
             self.add()
             return
-        pause = self._early_crashes.setdefault(crash.reason, _EarlyCrashes()).add()
+        now = time.monotonic()
+        crashes, forget_at = self._early_crashes.get(crash.reason, (0, math.inf))
+        crashes = 1 if now >= forget_at else crashes + 1
+        doublings = crashes - CRASHES_WITHOUT_PAUSE - 1
+        pause = min(FIRST_CRASH_PAUSE_SECONDS * 2.0 ** min(doublings, 20), MAX_PAUSE_SECONDS) if doublings >= 0 else 0.0
+        self._early_crashes[crash.reason] = crashes, now + pause + HEALTHY_SECONDS
         self.add(pause)
         if pause:
-            self._loop = crash.reason, time.monotonic() + pause + HEALTHY_SECONDS
+            self._loop = crash.reason, now + pause + HEALTHY_SECONDS
 
     @property
     def crash_loop(self) -> str:
