@@ -14,6 +14,9 @@ from tests.support.jobs import QUEUE
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 CLEAR = {"now": NOW, "workers": 2, "ahead": 0, "clients_ahead": 0, "promoted_at": NOW}
 NEXT = "It is the next job of the queue."
+BUSY = "All workers of the queue are busy or quiet."
+PAUSED, BY_EVE = Holds(paused_seconds=300), Holds(paused_seconds=300, paused_by="eve")
+QUEUE_STOPS, CLIENT_STOPS = "so its jobs do not start.", "so the jobs of this client do not start."
 
 
 def at(**ago):
@@ -24,15 +27,14 @@ def at(**ago):
     ("state", "job", "standing", "said"),
     [
         ("queued", {"client": "x"}, {}, NEXT),
-        ("queued", {}, {"are_workers_busy": True}, f"{NEXT} All workers of the queue are busy or quiet."),
+        ("queued", {}, {"are_workers_busy": True}, f"{NEXT} {BUSY}"),
         ("queued", {"client": "x"}, {"ahead": 7}, "Ahead of it: up to 7 jobs of its client."),
         ("queued", {"client": "x"}, {"clients_ahead": 1}, "Ahead of it: the turn of 1 other client."),
         (
             "queued",
             {"client": "x"},
             {"ahead": 1, "clients_ahead": 1200, "are_workers_busy": True},
-            "Ahead of it: up to 1 job of its client, the turns of 1,200 other clients. "
-            "All workers of the queue are busy or quiet.",
+            f"Ahead of it: up to 1 job of its client, the turns of 1,200 other clients. {BUSY}",
         ),
         ("queued", {"client": "x"}, {"ahead": 1000}, "Ahead of it: more than 1,000 jobs of its client."),
         ("queued", {}, {"ahead": 7}, "Ahead of it: up to 7 jobs without a client."),
@@ -40,37 +42,12 @@ def at(**ago):
         ("queued", {"client": "x"}, {"clients_ahead": None}, "It is the next job of its client."),
         ("queued", {}, {"clients_ahead": None}, "It is the next job without a client."),
         ("queued", {}, {"ahead": None}, "It is waiting for its turn."),
-        (
-            "queued",
-            {"expires_at": at(seconds=1)},
-            {},
-            "It has expired and will be dropped when its turn comes.",
-        ),
-        (
-            "queued",
-            {},
-            {"queue_holds": Holds(paused_seconds=300)},
-            "The queue was paused 5 min ago, so its jobs do not start.",
-        ),
-        (
-            "queued",
-            {},
-            {"queue_holds": Holds(paused_seconds=300, paused_by="eve")},
-            "The queue was paused by eve, 5 min ago, so its jobs do not start.",
-        ),
+        ("queued", {"expires_at": at(seconds=1)}, {}, "It has expired and will be dropped when its turn comes."),
+        ("queued", {}, {"queue_holds": PAUSED}, f"The queue was paused 5 min ago, {QUEUE_STOPS}"),
+        ("queued", {}, {"queue_holds": BY_EVE}, f"The queue was paused by eve, 5 min ago, {QUEUE_STOPS}"),
         ("queued", {}, {"workers": 0}, "No worker serves this queue."),
-        (
-            "queued",
-            {},
-            {"client_holds": Holds(paused_seconds=300, paused_by="eve")},
-            "Its client was paused by eve, 5 min ago, so the jobs of this client do not start.",
-        ),
-        (
-            "queued",
-            {},
-            {"client_holds": Holds(paused_seconds=300)},
-            "Its client was paused 5 min ago, so the jobs of this client do not start.",
-        ),
+        ("queued", {}, {"client_holds": BY_EVE}, f"Its client was paused by eve, 5 min ago, {CLIENT_STOPS}"),
+        ("queued", {}, {"client_holds": PAUSED}, f"Its client was paused 5 min ago, {CLIENT_STOPS}"),
         (
             "queued",
             {},
@@ -88,7 +65,7 @@ def at(**ago):
             "queued",
             {},
             {"workers": 0, "queue_holds": Holds(paused_seconds=20)},
-            "The queue was paused 20 s ago, so its jobs do not start. No worker serves this queue.",
+            f"The queue was paused 20 s ago, {QUEUE_STOPS} No worker serves this queue.",
         ),
         ("scheduled", {"due_at": at(minutes=-12)}, {}, "It is due in 12 min."),
         ("retrying", {"due_at": at(minutes=-12)}, {"workers": 0}, "It is due in 12 min. No worker serves this queue."),
