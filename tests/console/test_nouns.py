@@ -59,6 +59,20 @@ def test_jobs_of_a_workflow_are_found_by_its_name_and_its_id(broker):
     assert rtq.jobs.filter(workflow="month-end").cancel() == 2
 
 
+def test_a_filter_of_a_filter_never_finds_more(broker):
+    finished_job(broker), some(broker, 1), some(broker, 1, scheduled_job)
+    other = rtq.queues["other"].jobs
+    with pytest.raises(ValueError, match="queue is given twice"):
+        other.filter(queue=QUEUE)
+    with pytest.raises(ValueError, match="state is given twice"):
+        rtq.jobs.filter(state="queued").filter("state:scheduled")
+
+    assert other.filter(queue="other").count() == 0
+    assert rtq.jobs.filter(state=["queued", "scheduled"]).filter(state="queued").count() == 1
+    assert rtq.jobs.filter(state="finished").filter(state="succeeded").filter(queue=QUEUE).count() == 1
+    assert rtq.jobs.filter(state="finished").filter(state="cancelled").count() == 0
+
+
 def test_a_wrong_filter_says_what_is_wrong():
     with pytest.raises(ValueError, match="there is no such state"):
         rtq.jobs.filter(state="dad")

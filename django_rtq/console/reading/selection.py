@@ -148,8 +148,6 @@ class _Draft:
         wanted = selection.filter
         given = {name: getattr(wanted, name) for name in _SINGLE.values()}
         return cls(
-            queues=list(selection.queues),
-            states=[wanted.outcome] if wanted.outcome else list(selection.states),
             text=[wanted.text] if wanted.text else [],
             single={name: value for name, value in given.items() if value != getattr(ALL_JOBS, name)},
         )
@@ -185,16 +183,25 @@ class _Draft:
 
     def selection(self, before: Selection) -> Selection:
         """The selection, of those before."""
-        outcomes = [state for state in self.states if state in OUTCOMES]
-        if outcomes and len(self.states) > 1:
+        states = _within("state", self.states, [before.filter.outcome] if before.filter.outcome else before.states)
+        outcomes = [state for state in states if state in OUTCOMES]
+        if outcomes and len(states) > 1:
             hint = _("it cannot be combined with another state")
             raise query_error(f"state:{outcomes[0]}", hint)
         return replace(
             before,
             filter=replace(before.filter, text=" ".join(self.text), outcome="".join(outcomes), **self.single),
-            queues=tuple(dict.fromkeys(self.queues)),
-            states=("finished",) if outcomes else tuple(dict.fromkeys(self.states)),
+            queues=_within("queue", self.queues, before.queues),
+            states=("finished",) if outcomes else states,
         )
+
+
+def _within(field: str, values: Iterable[str], before: Sequence[str]) -> tuple[str, ...]:
+    """The values of a field, or else those before. Raises QueryError for one that was not among these."""
+    for value in values:
+        if before and value not in before and not ("finished" in before and value in OUTCOMES):
+            raise query_error(f"{field}:{value}", _("%(field)s is given twice") % {"field": field})
+    return tuple(dict.fromkeys(values)) or tuple(before)
 
 
 def query_error(word: str, reason: str, hint: str = "") -> QueryError:
