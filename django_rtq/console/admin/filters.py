@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.console.formatting import LIST_LABELS
@@ -34,11 +33,6 @@ def query_text(**fields: str) -> str:
 def filter_query(wanted: JobFilter) -> dict[str, str]:
     """As a parameter of an address."""
     return {"q": str(Selection(filter=wanted))}
-
-
-def filter_facts(wanted: JobFilter) -> list[tuple[str, str]]:
-    """Pairs of a label and a value, for confirmation pages."""
-    return [(_("Filter"), clean_text(query))] if (query := str(Selection(filter=wanted))) else []
 
 
 def _word(field: str, value: str) -> str:

@@ -39,14 +39,10 @@ def navigation_links(request: HttpRequest, site: AdminSite, current_opts: Any) -
         except NoReverseMatch:
             continue
         if site.get_model_admin(model).has_view_permission(request):
-            links.append(
-                NavigationLink(
-                    capfirst(str(opts.verbose_name_plural)),
-                    url,
-                    _is_current(request, url, opts, current_opts),
-                    str(opts.model_name),
-                )
-            )
+            # The page of a job lies under the entry "Running jobs", but most jobs are not running.
+            is_current = opts.model_name == current_opts.model_name and (name != "Job" or request.path == url)
+            title = capfirst(str(opts.verbose_name_plural))
+            links.append(NavigationLink(title, url, is_current, str(opts.model_name)))
     return links
 
 
@@ -65,11 +61,6 @@ def _url_for(request: HttpRequest, site: AdminSite, model_name: str, name: str) 
     if not site.is_registered(model) or not site.get_model_admin(model).has_view_permission(request):
         return ""
     return page_url(site.name, name)
-
-
-def _is_current(request: HttpRequest, url: str, opts: Any, current_opts: Any) -> bool:
-    # The page of a job lies under the entry "Running jobs", but most jobs are not running.
-    return bool(opts.model_name == current_opts.model_name and (opts.model_name != "job" or request.path == url))
 
 
 def mark_no_running_jobs(request: HttpRequest, available_apps: Iterable[dict[str, Any]]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
 import django
 from django import template
@@ -51,12 +50,6 @@ def rtq_rough(number: float) -> str:
         if number >= size:
             return format_number(round(number / size, 1 if number < 10 * size else 0)) + unit
     return format_number(number)
-
-
-@register.filter
-def rtq_query(value: str, name: str) -> str:
-    """A query parameter, also an empty one."""
-    return urlencode({name: value})
 
 
 @register.simple_tag

@@ -264,7 +264,7 @@ def buttons(sheet: Sheet[Row], row: Row, viewer: Viewer) -> str:
     """What can be done with a row: in its menu, or on its own page."""
     verbs = (action.of(row) for action in sheet.actions)
     shown = (verb for verb in verbs if viewer.may(verb.permission) and verb.applies(row))
-    return mark_safe(" ".join(action_html(verb, _address(sheet, row, verb, viewer)) for verb in shown))
+    return mark_safe(" ".join(_button(verb, _address(sheet, row, verb, viewer)) for verb in shown))
 
 
 def _address(sheet: Sheet[Row], row: Row, verb: Verb, viewer: Viewer) -> str:
@@ -277,11 +277,11 @@ def _address(sheet: Sheet[Row], row: Row, verb: Verb, viewer: Viewer) -> str:
     return viewer.url(f"{sheet.model}_{verb.name}", *path, query=query)
 
 
-def action_html(verb: Verb, address: str) -> str:
+def _button(verb: Verb, address: str) -> str:
     """The button of an action, which sends the form of the page, or the link to the page that asks before."""
     address, label = escape(address), escape(str(verb.label))
     if verb.question:
         css = "" if verb.is_harmless else " rtq-danger"
-        return mark_safe(f'<a class="rtq-button{css}" href="{address}">{label} …</a>')
+        return f'<a class="rtq-button{css}" href="{address}">{label} …</a>'
     css = ' class="rtq-main"' if verb.is_harmless else ""
-    return mark_safe(f'<button form="rtq-act" formaction="{address}"{css}>{label}</button>')
+    return f'<button form="rtq-act" formaction="{address}"{css}>{label}</button>'

@@ -12,7 +12,7 @@ from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.output import facts
 from django_rtq.console.reading.members import recent_in, why_not_started
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.render.column import MOMENT, NUMBER, PROGRESS, TASK, Column, State, states
+from django_rtq.console.render.column import MOMENT, NUMBER, PROGRESS, TASK, Column, PageUrl, State, states
 from django_rtq.console.render.sheet import Empty, Filter, Found, Sheet, Wanted
 from django_rtq.core.jobs.job import moment
 from django_rtq.workflows.handle import StepProgress, WorkflowProgress, WorkflowState, count_workflows
@@ -92,6 +92,11 @@ class StepRow(NamedTuple):
         return "; ".join(why_not_started(self.flow, self.step))
 
 
+def dead_url(row: StepRow, url: PageUrl) -> str:
+    """Where the dead jobs of a step are found."""
+    return url("job_search", query={"q": f"state:dead workflow:{row.flow.id} task:{row.step.task}"})
+
+
 class Steps(Sheet[StepRow]):
     """The steps of a workflow."""
 
@@ -116,7 +121,7 @@ class Steps(Sheet[StepRow]):
             _("Dead"),
             attrgetter("step.dead"),
             NUMBER,
-            link=lambda row, url: url("job_search", query={"q": dead_of(row)}),
+            link=dead_url,
             css=lambda row: "rtq-is-bad",
         ),
         Column("gone", _("Failed for good"), attrgetter("step.gone"), NUMBER),
@@ -127,11 +132,6 @@ class Steps(Sheet[StepRow]):
     def of(self, flow: WorkflowProgress) -> Sequence[StepRow]:
         """Those of a workflow, in their order."""
         return [StepRow(flow, step) for step in flow.steps]
-
-
-def dead_of(row: StepRow) -> str:
-    """What finds the dead jobs of a step."""
-    return f"state:dead workflow:{row.flow.id} task:{row.step.task}"
 
 
 WORKFLOWS, STEPS = Workflows(), Steps()

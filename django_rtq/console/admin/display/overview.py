@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -82,16 +81,14 @@ def _scheduler(overview: Overview) -> dict[str, Any]:
         return _cell(title, format_duration(None), "rtq-zero")
     late = [row.details for row in overview.queues if row.details.name in missing and row.details.needs_scheduler]
     if late:
-        return _cell(title, _ago_text(_longest(queue.scheduler_seconds for queue in late)), "rtq-is-warn")
+        seconds = (queue.scheduler_seconds for queue in late)
+        longest = max((each for each in seconds if each is not None), default=None)
+        return _cell(title, _ago_text(longest), "rtq-is-warn")
     if len(missing) == len(overview.queues):
         return _cell(title, _ago_text(overview.scheduler_seconds))
     if missing:
         return _cell(title, _("alive; none for %(names)s") % {"names": names_text(missing, 3)})
     return _cell(title, _("alive"))
-
-
-def _longest(durations: Iterable[float | None]) -> float | None:
-    return max((seconds for seconds in durations if seconds is not None), default=None)
 
 
 def _ago_text(seconds: float | None) -> str:

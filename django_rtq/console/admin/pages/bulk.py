@@ -30,7 +30,7 @@ from django_rtq.console.acting.jobs import (
 )
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import ids_text, log_action
-from django_rtq.console.admin.filters import filter_facts, filter_query
+from django_rtq.console.admin.filters import filter_query
 from django_rtq.console.admin.pages.page_admin import Route, is_typed, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.formatting import STATE_LABELS, format_moment, format_number, number_text
@@ -106,7 +106,8 @@ class _Form:
         facts = [(_("Queue"), queue) for queue in self.wanted.queues]
         if states and not self.is_of_dead:
             facts.append((_("State"), ", ".join(str(STATE_LABELS[JobState(state)]) for state in states)))
-        facts += filter_facts(self.wanted.filter)
+        if query := str(Selection(filter=self.wanted.filter)):
+            facts.append((_("Filter"), clean_text(query)))
         if self.wanted.ids:
             facts.append((_("Jobs"), clean_text(ids_text(self.wanted.ids))))
         if self.sweep.target:

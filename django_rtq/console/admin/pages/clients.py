@@ -70,13 +70,14 @@ class ClientAdmin(SheetAdmin):
         return target._replace(queue=_queue_of(data) if "queue" in data else None)
 
     def home(self, target: Target) -> str:
-        return self._page_of("", target.name, "client")
+        return self.url("client_change", query={"client": target.name})
 
     def limits(self, request: HttpRequest) -> HttpResponse:
         """Change the limits of a client in a queue, of each client, or of the whole queue."""
         data = query_params.given(request)
         queue, name = _queue_of(data), _client_of(data)
         scope = query_params.get_choice(data, "scope", SCOPES, "client")
+        back = self.home(Target(name)) if scope == "client" else self.url("queue_change", queue)
         form = LimitsForm(
             request.POST if request.method == "POST" else None,
             labels={
@@ -87,7 +88,8 @@ class ClientAdmin(SheetAdmin):
         )
         if request.method == "POST" and form.is_valid():
             try:
-                return self._set_limits(request, queue, name, scope, form)
+                self._set_limits(request, queue, name, scope, form)
+                return HttpResponseRedirect(back)
             except ValueError as error:  # it cannot be divided among shards
                 form.add_error(None, str(error))
         titles = {
@@ -100,7 +102,7 @@ class ClientAdmin(SheetAdmin):
             "form": form,
             "verb": _("Save"),
             "is_harmless": True,
-            "back": self._page_of(queue, name, scope),
+            "back": back,
         }
         return self.render(request, "limits.html", context, is_form=True)
 
@@ -114,7 +116,7 @@ class ClientAdmin(SheetAdmin):
                 for place in shard_places():
                     readers_of(place).clients.forget()
 
-    def _set_limits(self, request: HttpRequest, queue: str, name: str, scope: str, form: LimitsForm) -> HttpResponse:
+    def _set_limits(self, request: HttpRequest, queue: str, name: str, scope: str, form: LimitsForm) -> None:
         place, changed = place_of(request), form.changed_limits
         if changed:
             if scope == "client":
@@ -125,22 +127,10 @@ class ClientAdmin(SheetAdmin):
                 place.queues[queue].limit(**changed)
             what = ", ".join(f"{limit}={value}" for limit, value in changed.items())
             text = _("Limits in queue %(queue)s changed: %(limits)s") % {"queue": queue, "limits": what}
-            if scope == "client":
-                self._log(request, name, text)
-            else:
-                log_action(request, models.Queue(name=queue), text)
+            log_action(request, models.Client(name=name) if scope == "client" else models.Queue(name=queue), text)
             messages.success(request, text)
         else:
             messages.warning(request, _("Nothing was changed."))
-        return HttpResponseRedirect(self._page_of(queue, name, scope))
-
-    def _log(self, request: HttpRequest, name: str, message: str) -> None:
-        log_action(request, models.Client(name=name), message)
-
-    def _page_of(self, queue: str, name: str, scope: str) -> str:
-        if scope != "client":
-            return self.url("queue_change", queue)
-        return self.url("client_change", query={"client": name})
 
 
 def _client_of(data: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
@@ -17,9 +16,9 @@ from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import Table, Viewer, buttons, cell_html, tables
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.jobs import JOB_LISTS, JOBS
-from django_rtq.console.subjects.workflows import STEPS, WORKFLOWS, StepRow, dead_of
+from django_rtq.console.subjects.workflows import STEPS, WORKFLOWS, StepRow, dead_url
 from django_rtq.core.jobs.job import moment
-from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress
+from django_rtq.workflows.handle import Workflow, WorkflowProgress
 
 MOST_DEAD = 10  # jobs that the page of a workflow shows
 
@@ -41,7 +40,9 @@ class WorkflowAdmin(SheetAdmin):
             "jobs_done": cell_html(WORKFLOWS, "jobs_done", progress, self.url),
             "made_at": moment(progress.made_ms),
             "ended_at": moment(progress.ended_ms),
-            "graph": graph(progress.steps, partial(self._dead_url, progress)) if progress.steps else "",
+            "graph": graph(progress.steps, lambda step: dead_url(StepRow(progress, step), self.url))
+            if progress.steps
+            else "",
             "more_steps": max(0, len(progress.steps) - MOST),
             "tables": tables(STEPS, steps, viewer),
             "dead_tables": self._dead_jobs(request, progress, viewer),
@@ -62,9 +63,6 @@ class WorkflowAdmin(SheetAdmin):
         return tables(
             JOBS, [redacted(job) for job in found], viewer, label=_("Dead letters"), titles=JOB_LISTS["dead"].titles
         )
-
-    def _dead_url(self, flow: WorkflowProgress, step: StepProgress) -> str:
-        return self.url("job_search", query={"q": dead_of(StepRow(flow, step))})
 
 
 def _progress(request: HttpRequest, name: str) -> WorkflowProgress:
