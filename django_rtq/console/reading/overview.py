@@ -222,7 +222,8 @@ class OverviewReader:
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """The workers of these queues and the jobs that they run. See Readers.workers()."""
         commands: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1)]
-        every, every_worker = self._redis.execute(commands, resend=True)
+        every, every_worker, stored_format = self._redis.execute([*commands, read_format(self._keys)], resend=True)
+        check_format(stored_format, self._keys)
         names = read_queue_names(every) if queues is None else list(queues)
         known, packet = [worker.decode() for worker in every_worker], Packet()
         self._add_workers(packet, names, known)
