@@ -76,6 +76,9 @@ def test_a_filter_of_a_filter_never_finds_more(broker):
 def test_a_wrong_filter_says_what_is_wrong():
     with pytest.raises(ValueError, match="there is no such state"):
         rtq.jobs.filter(state="dad")
+    for field in ("queue", "state", "client"):
+        with pytest.raises(ValueError, match=f"{field}:: a value is missing"):
+            rtq.jobs.filter(**{field: []})
     with pytest.raises(ValueError, match="there is no such field"):
         rtq.jobs.filter(colour="red")
     with pytest.raises(ValueError, match="state:queued: requeue is for jobs that are dead"):

@@ -76,7 +76,10 @@ class Selection:
         for name, value in fields.items():
             if not isinstance(value, Iterable | datetime):
                 raise TypeError(f"{name}={value!r}: give a text, a datetime, or several texts.")
-            for each in [value] if isinstance(value, str | datetime) else value:
+            values = [value] if isinstance(value, str | datetime) else list(value)
+            if not values:  # they must not become all of them
+                raise query_error(f"{name}:", _("a value is missing behind the colon"))
+            for each in values:
                 draft.add(name, each, f"{name}:{each}")
         return draft.selection(self)
 
