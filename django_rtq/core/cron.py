@@ -59,7 +59,8 @@ class CronExpression:
         if day.month not in self._spec.months or not self._spec.match_day(day):
             return []
         start = datetime.combine(day, time(), tzinfo=self._zone)
-        if self._has_one_offset(start):
+        edges = [midnight.replace(fold=fold) for midnight in (start, start + _DAY) for fold in (0, 1)]
+        if len({edge.utcoffset() for edge in edges}) == 1:
             start_ms = _ms(start)
             return [start_ms + second * 1000 for second in self._seconds]
         moments = self._irregular_days.get(day)
@@ -68,11 +69,6 @@ class CronExpression:
             moments = sorted({ms for second in self._seconds for ms in self._moments(midnight + second * _SECOND)})
             self._irregular_days = {day: moments}  # only one is cached: the offset changes twice a year
         return moments
-
-    @staticmethod
-    def _has_one_offset(start: datetime) -> bool:
-        edges = [midnight.replace(fold=fold) for midnight in (start, start + _DAY) for fold in (0, 1)]
-        return len({edge.utcoffset() for edge in edges}) == 1
 
     def _moments(self, local: datetime) -> list[int]:
         first, second = (local.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1))

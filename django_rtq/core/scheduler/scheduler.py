@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
@@ -72,7 +72,11 @@ class Dispatcher:
         queried_at = time.monotonic()
         for entry in self.entries:
             self._fire(entry, states[entry.task.queue].get(entry.name), now_ms)
-        self._drop_outdated(states, now_ms)
+        for queue, of_queue in states.items():
+            touched = {name: max(state.last_slot_ms, state.began_ms) for name, state in of_queue.items()}
+            old = [name for name in touched.keys() - self._names if touched[name] < now_ms - OUTDATED_MS]
+            if old:
+                self._broker.schedules.forget(queue, old)
         next_ms = min(entry.schedule.next_ms(now_ms) for entry in self.entries)
         self._next_query_at = queried_at + min(MAX_SECONDS, (next_ms - now_ms) / 1000)
         return max(0.0, self._next_query_at - time.monotonic())
@@ -121,13 +125,6 @@ class Dispatcher:
         # Another version of the project uses another definition, as during a deploy: both continue.
         return max(state.last_slot_ms, self._known_since[definition_of_schedule])
 
-    def _drop_outdated(self, states: Mapping[str, Mapping[str, ScheduleState]], now_ms: int) -> None:
-        for queue, states_of_queue in states.items():
-            touched = {name: max(state.last_slot_ms, state.began_ms) for name, state in states_of_queue.items()}
-            old = [name for name in touched.keys() - self._names if touched[name] < now_ms - OUTDATED_MS]
-            if old:
-                self._broker.schedules.forget(queue, old)
-
 
 class Scheduler(Loop):
     """Promotes due jobs of some queues. Sleeps until the next job is due; an earlier one wakes it (G7)."""
@@ -169,7 +166,10 @@ class Scheduler(Loop):
         if seconds == 0.0 or not is_trimmed:
             return 0.0
         if time.monotonic() >= self._next_cleanup:
-            self._forget_unused_queues()
+            self._next_cleanup = time.monotonic() + CLEANUP_SECONDS
+            used = {*self._queues, *registry.declared_queues(self._broker.backend)}
+            for name in self._broker.maintenance.forget_unused(used):
+                logger.info("queue %s is forgotten: it is empty, not declared, and had no worker for a day", name)
         return min(wait for wait in (seconds, until_slot, MAX_WAIT_SECONDS) if wait is not None)
 
     def _on_connect(self) -> None:
@@ -190,12 +190,6 @@ class Scheduler(Loop):
                 "Redis was restarted, and refuses BGREWRITEAOF to this user. If the log of Redis says "
                 '"Truncating the AOF", run BGREWRITEAOF by hand: its next start may misplace jobs otherwise'
             )
-
-    def _forget_unused_queues(self) -> None:
-        self._next_cleanup = time.monotonic() + CLEANUP_SECONDS
-        used = {*self._queues, *registry.declared_queues(self._broker.backend)}
-        for name in self._broker.maintenance.forget_unused(used):
-            logger.info("queue %s is forgotten: it is empty, not declared, and had no worker for a day", name)
 
     def wait(self, seconds: float) -> None:
         """Wait until the next job is due, an earlier one is scheduled, schedules were changed, or Redis may have been
