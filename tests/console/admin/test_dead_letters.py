@@ -5,10 +5,8 @@ import re
 from html import unescape
 from types import SimpleNamespace
 
-import pytest
 from django.contrib.admin.models import LogEntry
 
-from django_rtq.console.admin.action_log import ids_text
 from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.console.reading.selection import Selection
@@ -77,13 +75,6 @@ def test_who_comes_second_is_told_so(broker, operator, readers):
     assert "1 of them is no longer dead" in words
 
 
-def test_many_of_them_are_written_down_in_one_entry(broker, operator):
-    ids = die(broker, *(f"job{n}" for n in range(30)))
-    operator.post(f"{BULK}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
-    entry = LogEntry.objects.get()
-    assert str(entry) == f"Changed “{QUEUE}” — 30 dead letters were discarded. {ids_text(ids)}"
-
-
 def test_one_form_names_a_thousand_at_most(broker, operator, readers, settings):
     ids = [job_id for part in range(3) for job_id in die(broker, *(f"{part}-{n}" for n in range(400)))]
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
@@ -91,41 +82,10 @@ def test_one_form_names_a_thousand_at_most(broker, operator, readers, settings):
     assert readers.queues.get(QUEUE).dead == 200
 
 
-def test_without_any_nothing_is_asked(broker, operator):
-    die(broker, "a")
-    answer = operator.get(f"{BULK}discard/", {"q": f"{DEAD} class:Closed"})
-    assert answer["Location"] == f"/admin/django_rtq/queue/{QUEUE}/?state=dead&q=class%3AClosed"
-    assert "no dead letter matches any more" in said(operator)
-
-
 def test_a_sweep_that_comes_too_late_says_so(broker, operator):
     operator.post(f"{BULK}requeue/", {"q": DEAD, "until_ms": LATER})
     assert "no dead letter matches any more" in said(operator)
     assert not LogEntry.objects.exists()
-
-
-@pytest.fixture
-def short_of_time(monkeypatch):
-    """A request stops after one step."""
-    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
-    monkeypatch.setattr(bulk_pages, "STEP", 2)
-
-
-def test_a_large_sweep_goes_on_as_a_job_of_the_queue(broker, operator, readers, short_of_time):
-    die(broker, *"abcde")
-    answer = operator.post(f"{BULK}requeue/", {"q": DEAD, "until_ms": LATER})
-    assert readers.queues.get(QUEUE).dead == 3
-    page = readers.job_list.search([(QUEUE, "queued")]).page()
-    assert page.jobs[0].task == run_bulk_action.name
-    assert page.jobs[0].priority == 100
-    assert LogEntry.objects.count() == 1
-
-    html = text(operator.get(answer["Location"]))
-    job = page.jobs[0]
-    link = f'<a href="/admin/django_rtq/job/{job.id}/?queue={QUEUE}">{QUEUE}</a>'
-    assert f"2 dead letters were requeued. Jobs of these queues do the rest: {link}." in html
-    assert f"No worker serves queue {QUEUE} now" in html
-    assert operator.get(f"/admin/django_rtq/job/{job.id}/", {"queue": QUEUE}).status_code == 200
 
 
 def test_the_job_that_does_the_rest_tells_its_progress(broker, monkeypatch):

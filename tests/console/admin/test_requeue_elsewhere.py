@@ -9,7 +9,7 @@ from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.internal_tasks import run_bulk_action
 from tests.console.admin.conftest import text
 from tests.console.admin.test_dead_letters import hidden_fields, said
-from tests.support.jobs import QUEUE, dead_job, queued_job
+from tests.support.jobs import QUEUE, dead_job
 from tests.support.redis_server import LEASE_SECONDS
 
 TARGET = "reports"
@@ -52,15 +52,6 @@ def test_only_queues_of_the_settings_are_taken(broker, operator, readers, chosen
         assert TARGET in options_in(html)
 
     assert readers.find(job.id).state == "dead"
-
-
-def test_a_job_that_is_not_dead_is_not_asked_about(broker, operator):
-    job = queued_job(broker)
-    assert "/requeue/" not in text(operator.get(page_of(job)))
-
-    operator.get(page_of(job, "requeue/"))
-
-    assert "is now queued" in said(operator)
 
 
 def test_a_job_does_what_a_request_has_no_time_for(broker, operator, readers, monkeypatch):

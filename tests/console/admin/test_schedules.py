@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -308,20 +308,6 @@ def test_what_is_wrong_with_the_settings_of_redis_is_told(admin_client, nightly,
 
     assert answer.status_code == 200
     assert "does not start with redis://" in answer.text
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("language", "words"),
-    [("en", "Every 2 hours, counted from {0}"), ("pt-br", "a cada 2 horas, contando a partir de {0}")],
-)
-def test_the_start_of_an_interval_is_shown(admin_client, broker, language, words):
-    task(schedule=every(hours=2, start=datetime(2026, 11, 24, 9, 0, 5, tzinfo=timezone.utc), args=[1]))(report)
-
-    with override_settings(LANGUAGE_CODE=language):
-        (shown,) = columns(admin_client.get(LIST).text)
-
-    assert words.format("2026-11-24 09:00:05 UTC") in shown
 
 
 @pytest.mark.django_db

@@ -1,12 +1,11 @@
-"""Jobs that run are stopped by hand; workers that are gone are told nothing."""
+"""Jobs that run are stopped by hand."""
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.messages import get_messages
 
 from django_rtq.core.broker.worker_broker import worker_info_commands
 from tests.console.admin.conftest import body, logged, text
-from tests.support.jobs import QUEUE, asked_job, claimed_job, settle
+from tests.support.jobs import QUEUE, asked_job, claimed_job
 
 PAGE, WORKERS = "/admin/django_rtq/job/", "/admin/django_rtq/worker/"
 
@@ -39,13 +38,6 @@ def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operat
     assert "When it stops, it is cancelled" in text(operator.get(f"{PAGE}{running.id}/cancel/?queue={QUEUE}"))
 
 
-def test_a_job_that_ended_meanwhile_is_not_terminated(broker, running, operator):
-    settle(broker, "ack", running)
-    answer = operator.post(f"{PAGE}{running.id}/terminate/", {"queue": QUEUE})
-    assert "is now succeeded" in said(answer)
-    assert not LogEntry.objects.exists()
-
-
 @pytest.mark.parametrize("where", ["", "{id}/"])
 def test_a_job_that_was_asked_is_shown_as_such_and_not_asked_again(where, broker, operator):
     job = asked_job(broker, "asked")
@@ -53,13 +45,3 @@ def test_a_job_that_was_asked_is_shown_as_such_and_not_asked_again(where, broker
     assert "asked to stop" in html
     assert "Cancel job …" not in html
     assert "Terminate …" in html
-
-
-# -- workers
-
-
-@pytest.mark.parametrize("action", ["quiet", "wake", "stop"])
-def test_a_worker_that_is_gone_is_told_nothing(action, broker, operator):
-    answer = operator.post(f"{WORKERS}nobody/{action}/")
-    assert "Nothing was done: worker nobody is unknown." in said(answer)
-    assert not LogEntry.objects.exists()

@@ -28,8 +28,10 @@ def test_what_takes_longer_becomes_a_job_of_each_queue(broker, readers, operator
     assert logged()[0].startswith(
         "3 jobs were cancelled. Jobs of these queues do the rest: high, low. (Filter: client:bakery, "
     )
+    assert "No worker serves queue high now" in page
     for queue in ("high", "low"):
         (job,) = readers.job_list.search([(queue, "queued")], filter=JobFilter(client="")).page().jobs
+        assert job.priority == 100
         assert run_bulk_action(*job.args, **job.kwargs) == 3
     assert {readers.find(job.id).state for job in later} == {JobState.QUEUED}
     assert [readers.queues.get(queue).queued for queue in (QUEUE, "high", "low")] == [

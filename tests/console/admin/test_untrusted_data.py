@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from django_rtq import task
-from django_rtq.core.tasks import registry
 from django_rtq.databases.known_jobs import known_jobs
 from tests.console.admin.conftest import MAIL, body, text, url_of
 from tests.support.jobs import ERROR, QUEUE, claimed_job, dead_job, queued_job, settle
@@ -120,23 +118,6 @@ def test_an_outcome_that_makes_no_sense_still_has_a_page(odd, broker, operator):
         assert job.id in html
 
 
-def sign_in(user, password, **options):
-    """The function of a task."""
-
-
-@pytest.fixture
-def sign_in_task(monkeypatch):
-    """The name of a registered task."""
-    monkeypatch.setattr(registry, "_tasks", {})
-    return task(sign_in).name
-
-
-def test_a_secret_by_place_is_hidden_by_the_name_of_the_parameter(broker, viewer, sign_in_task):
-    html = page_of(viewer, dead(broker, "ann", "s3cret", task=sign_in_task))
-    assert "s3cret" not in html
-    assert "ann" in html
-
-
 GROUPS, LIST = "/admin/django_rtq/deadletter/", f"/admin/django_rtq/queue/{QUEUE}/?state="
 
 
@@ -151,15 +132,6 @@ def test_arguments_of_an_unknown_task_are_shown_to_those_who_may_edit_only(broke
     html = page_of(operator, job)
     assert "anns-own-word" in html
     assert "Hidden: this process" not in html
-
-
-def test_the_secrets_of_a_result_are_hidden(broker, viewer):
-    job = claimed_job(broker, "done", worker="finishing", body=body(1))
-    outcome = json.dumps({"state": "succeeded", "task": MAIL, "result": {"token": "s3cret", "id": 7}})
-    settle(broker, "ack", job, worker="finishing", outcome=outcome)
-    html = page_of(viewer, job)
-    assert "s3cret" not in html
-    assert "&quot;id&quot;: 7" in html
 
 
 @pytest.mark.parametrize(

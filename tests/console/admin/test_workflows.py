@@ -1,6 +1,7 @@
 """The pages of workflows."""
 
 import re
+from dataclasses import replace
 
 from django_rtq.console.admin.display.charts.graph import MOST, graph
 from django_rtq.workflows import workflow_store
@@ -138,16 +139,8 @@ def test_a_large_graph_is_cut():
 
 def test_a_step_is_right_of_what_it_waits_for():
     first, second, third = steps(3)
-    chain = [
-        first,
-        StepProgress(**{**_as_dict(second), "after": (0,)}),
-        StepProgress(**{**_as_dict(third), "after": (1, 0)}),
-    ]
+    chain = [first, replace(second, after=(0,)), replace(third, after=(1, 0))]
 
     places = re.findall(r"translate\((\d+) (\d+)\)", graph(chain, lambda step: ""))
 
     assert [int(x) for x, _ in places] == sorted({int(x) for x, _ in places})
-
-
-def _as_dict(step):
-    return {name: getattr(step, name) for name in StepProgress.__slots__}

@@ -60,22 +60,20 @@ def test_json_may_stand_before_or_after_the_action(broker, name):
     assert run(name, "list").out[0] not in "[{"
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"REDIS": "redis://127.0.0.1:1/0"}, "CommandError: Redis cannot be reached: "),
+        ({"REDSI": "x"}, "Did you mean 'REDIS'?"),
+    ],
+)
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)
-def test_without_redis_they_end_in_one_sentence(call, capsys):
-    with override_settings(RTQ={"REDIS": "redis://127.0.0.1:1/0"}):
+def test_without_redis_or_with_wrong_settings_they_end_in_one_sentence(call, settings, said, capsys):
+    with override_settings(RTQ=settings):
         assert from_command_line(*call) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith("CommandError: Redis cannot be reached: ")
-
-
-@pytest.mark.parametrize("call", CALLS, ids=" ".join)
-def test_with_wrong_settings_they_end_in_one_sentence(call, capsys):
-    with override_settings(RTQ={"REDSI": "x"}):
-        assert from_command_line(*call) == 1
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert "Did you mean 'REDIS'?" in err
+    assert said in err
 
 
 def test_messages_of_redis_stay_on_their_line(redis, broker):

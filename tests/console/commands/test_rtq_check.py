@@ -39,6 +39,7 @@ def test_nothing_is_wrong():
 
 
 def test_warnings_are_1_and_say_since_when(broker, rtq):
+    """JSON has all that is known."""
     broker.sign_on([QUEUE], "w1")
     broker.redis.execute_one(("SADD", broker.keys.queues, QUEUE))
     rtq.queues[QUEUE].pause()
@@ -47,13 +48,6 @@ def test_warnings_are_1_and_say_since_when(broker, rtq):
 
     assert (code, out.count("\n")) == (1, 1)
     assert "warning queue_paused: Queue default is paused. [since " in out
-
-
-def test_json_has_all_that_is_known(broker, rtq):
-    broker.sign_on([QUEUE], "w1")
-    broker.redis.execute_one(("SADD", broker.keys.queues, QUEUE))
-    rtq.queues[QUEUE].pause()
-
     code, out = check("--json")
 
     found = json.loads(out)

@@ -88,15 +88,6 @@ def test_the_jobs_of_a_workflow_are_acted_on(broker):
     assert broker.redis.execute_one(("ZCARD", broker.keys.of("default").dead)) == 0
 
 
-def test_all_waiting_jobs_of_a_workflow_are_cancelled_and_no_others(broker):
-    two_flows(broker)
-
-    call_command("rtq_jobs", "cancel", "--query", f"workflow:{OTHER}", "--no-input", stdout=StringIO())
-
-    (left,) = search(readers_of(), Selection(states=["queued"])).page.jobs
-    assert membership_of(left.id, "") is None
-
-
 def test_a_stored_filter_is_the_same_again(broker):
     two_flows(broker)
     query = read_query(readers_of(), "queue:default workflow:flow")

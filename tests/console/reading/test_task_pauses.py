@@ -23,15 +23,6 @@ def test_the_example_of_the_page_works(broker, readers):
     assert claim(broker, queues=["default", "mail"]) == [job.id]
 
 
-def test_a_pause_tells_who_and_since_when(broker, readers, rtq):
-    rtq.tasks["shop.tasks.charge"].pause("default", by="eve")
-
-    (pause,) = readers.queues.get("default").paused_tasks
-
-    assert (pause.by, pause.held, pause.is_over) == ("eve", 0, False)
-    assert pause.text.startswith("paused by eve, ")
-
-
 def test_the_name_may_have_any_letters(broker, readers, rtq):
     rtq.tasks["shöp.tasks.zahlen"].pause("default", by="Ève 2")
     queued_job(broker, body='{"task":"shöp.tasks.zahlen","args":[1]}')

@@ -252,24 +252,6 @@ def merged_cursor(number):
     return encode_cursor([1_764_150_000_000.0 + 977 * number, with_shard(new_job_id(), number)])
 
 
-def test_the_page_of_a_queue_shows_the_jobs_of_all_shards_and_their_shards(operator, three):  # noqa: F811
-    made = {shard: dead(shard, 2 + 20 * (shard == 1)) for shard in range(3)}
-
-    seen, url = [], f"{QUEUE}?state=dead"
-    for _ in range(3):
-        answer = operator.get(url)
-        text = answer.content.decode()
-        assert '<th scope="col">Shard</th>' in text
-        seen += re.findall(r'name="id" value="(\w+)"', text)
-        assert "26<" in text  # the number in the tab
-        url = answer.context["next_url"]
-        if not url:
-            break
-
-    assert sorted(seen) == sorted(job_id for of_shard in made.values() for job_id in of_shard)
-    assert len(seen) == 26
-
-
 def rows_of(answer):
     """Id, shard and state of each job that a search has found."""
     cells = r'/job/([^/]+)/\?.*?data-rtq-label="Shard">(\w*)<.*?rtq-state-(\w+)'
