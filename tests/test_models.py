@@ -11,6 +11,7 @@ from django_rtq.models import Schedule, sync_schedules
 from tests.support.jobs import QUEUE
 from tests.support.redis_server import UNREACHABLE
 
+pytestmark = pytest.mark.django_db
 TASK = f"{__name__}.report"
 
 
@@ -42,7 +43,6 @@ def row(**options):
 # -- what is refused
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("options", "field", "problem"),
     [
@@ -80,7 +80,6 @@ def test_what_makes_no_sense_is_refused_at_its_field(options, field, problem):
     assert not Schedule.objects.exists()
 
 
-@pytest.mark.django_db
 def test_what_was_left_empty_is_none_of_it(rtq_settings):
     made = row(args=[1], kwargs=None)
     made.save()
@@ -88,7 +87,6 @@ def test_what_was_left_empty_is_none_of_it(rtq_settings):
     assert Schedule.objects.get().kwargs == {}
 
 
-@pytest.mark.django_db
 def test_what_cannot_work_any_more_can_still_be_switched_off(rtq_settings, monkeypatch):
     made = row()
     made.save()
@@ -104,7 +102,6 @@ def test_what_cannot_work_any_more_can_still_be_switched_off(rtq_settings, monke
 # -- what Redis is told
 
 
-@pytest.mark.django_db
 def test_what_is_saved_is_in_the_plan_when_it_is_committed(broker, committed):
     with committed():
         row(queue="low", client="acme", tz="Europe/Berlin").save()
@@ -115,7 +112,6 @@ def test_what_is_saved_is_in_the_plan_when_it_is_committed(broker, committed):
     assert (found["queue"], found["client"], found["enabled"]) == ("low", "acme", True)
 
 
-@pytest.mark.django_db
 def test_what_is_renamed_or_deleted_goes_out(broker, committed):
     with committed():
         made = row()
@@ -130,7 +126,6 @@ def test_what_is_renamed_or_deleted_goes_out(broker, committed):
     assert broker.schedules.read().rows == {}
 
 
-@pytest.mark.django_db
 def test_what_nobody_was_told_of_is_brought_by_the_next_who_mirrors(broker, committed):
     with committed():
         row().save()
@@ -143,7 +138,6 @@ def test_what_nobody_was_told_of_is_brought_by_the_next_who_mirrors(broker, comm
     assert sync_schedules() == 0
 
 
-@pytest.mark.django_db
 def test_a_row_that_changes_while_it_is_mirrored_is_brought_as_it_is_then(broker, committed, monkeypatch):
     with committed():
         row().save()
@@ -160,7 +154,6 @@ def test_a_row_that_changes_while_it_is_mirrored_is_brought_as_it_is_then(broker
     assert broker.schedules.read().rows["nightly"]["client"] == "new"
 
 
-@pytest.mark.django_db
 def test_it_is_saved_although_redis_is_away_and_that_is_said(committed, caplog):
     with override_settings(RTQ={"REDIS": UNREACHABLE}), committed():
         row().save()
@@ -169,7 +162,6 @@ def test_it_is_saved_although_redis_is_away_and_that_is_said(committed, caplog):
     assert "schedules were saved but not copied to Redis" in caplog.text
 
 
-@pytest.mark.django_db
 def test_a_scheduler_of_its_queue_is_woken(redis, broker, committed):
     with committed():
         row(queue="low").save()
@@ -188,7 +180,6 @@ def discarding():
     return {"task": run_bulk_action.name, "args": [QUEUE, "discard", {}, 10**15], "cron": "", "every": 1}
 
 
-@pytest.mark.django_db
 def test_rows_of_internal_tasks_that_nobody_checked_do_not_reach_redis(broker, committed, discarding):
     with committed():
         row(name="sound").save()
@@ -198,7 +189,6 @@ def test_rows_of_internal_tasks_that_nobody_checked_do_not_reach_redis(broker, c
     assert list(broker.schedules.read().rows) == ["sound"]
 
 
-@pytest.mark.django_db
 def test_a_row_of_an_internal_task_that_redis_has_goes_out(broker, discarding):
     made = row(**discarding)
     Schedule.objects.bulk_create([made])

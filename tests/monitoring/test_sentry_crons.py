@@ -18,6 +18,7 @@ from tests.support.jobs import QUEUE
 from tests.support.line_files import json_lines
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.usefixtures("without_sentry")
 HOUR_MS = 3_600_000
 
 
@@ -97,7 +98,6 @@ def test_each_firing_is_a_trace_of_its_own(monitored):
     assert first["contexts"]["trace"]["trace_id"] != second["contexts"]["trace"]["trace_id"]
 
 
-@pytest.mark.usefixtures("without_sentry")
 def test_off_it_adds_nothing(broker):
     with fake_sentry() as sent:
         fire(every(hours=1))
@@ -105,7 +105,6 @@ def test_off_it_adds_nothing(broker):
     assert check_ins(sent) == []
 
 
-@pytest.mark.usefixtures("without_sentry")
 def test_only_named_schedules_with_entries_of_their_own():
     chosen = {"nightly": {"max_runtime": 120, "failure_issue_threshold": 2}}
     assert monitor_headers(chosen, every(hours=1, name="hourly")) == {}
@@ -117,7 +116,6 @@ def test_only_named_schedules_with_entries_of_their_own():
     }
 
 
-@pytest.mark.usefixtures("without_sentry")
 def test_what_is_monitored_must_be_a_bool_or_a_dictionary():
     with pytest.raises(ConfigurationError, match=r"monitor_schedules is \['nightly'\], but has to be True, False"):
         RTQIntegration(monitor_schedules=["nightly"])
@@ -133,7 +131,6 @@ def test_what_is_monitored_must_be_a_bool_or_a_dictionary():
         (every(hours=7, name="a"), {"type": "interval", "value": 7, "unit": "hour"}),
     ],
 )
-@pytest.mark.usefixtures("without_sentry")
 def test_the_schedule_of_a_monitor(schedule, expected):
     config = monitor_headers(True, schedule)[CONFIG]
     assert config["schedule"] == expected
@@ -141,7 +138,6 @@ def test_the_schedule_of_a_monitor(schedule, expected):
 
 
 @pytest.mark.parametrize("seconds", [10, 90])
-@pytest.mark.usefixtures("without_sentry")
 def test_intervals_that_sentry_does_not_know_are_not_monitored(seconds):
     assert monitor_headers(True, every(seconds=seconds, name="odd")) == {}
 

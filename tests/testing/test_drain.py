@@ -32,11 +32,9 @@ def redis_of_test(request):
             yield
 
 
-pytestmark = pytest.mark.filterwarnings("error")
-with_redis = pytest.mark.usefixtures("redis_of_test")
+pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("redis_of_test")]
 
 
-@with_redis
 def test_jobs_wait_until_they_are_drained(ran):
     handle = charge.delay(5, shop="north", amounts=(1,))
     assert (handle.state, ran) == (JobState.QUEUED, [])
@@ -47,7 +45,6 @@ def test_jobs_wait_until_they_are_drained(ran):
     assert drain() == []
 
 
-@with_redis
 def test_turns_priorities_and_jobs_of_jobs_are_as_in_a_worker(ran):
     charge.delay(1, shop="a")
     charge.delay(2, shop="a")
@@ -64,7 +61,6 @@ def begets(name):
     return "begot"
 
 
-@with_redis
 def test_coroutines_run_too(ran):
     fetch.delay("x")
     assert [run.result for run in drain()] == ["x!"]
@@ -77,7 +73,6 @@ def test_coroutines_run_too(ran):
     assert asyncio.run(call()) == "y!"
 
 
-@with_redis
 def test_a_coroutine_that_cannot_run_stays_queued(ran):
     handle = fetch.delay("x")
 
@@ -92,7 +87,6 @@ def test_a_coroutine_that_cannot_run_stays_queued(ran):
     assert handle.result == "x!"
 
 
-@with_redis
 def test_retries_are_those_of_the_call(ran):
     job = flaky.using(max_attempts=2, backoff=[7]).delay(5)
     assert job.refresh().options == {"max_attempts": 2, "backoff": [7]}
@@ -101,7 +95,6 @@ def test_retries_are_those_of_the_call(ran):
     assert [run.state for run in drain(until=1, raise_errors=False)] == ["dead"]
 
 
-@with_redis
 def test_only_named_queues_are_drained(ran):
     send_mail.delay("a")
     charge.delay(1)
@@ -109,7 +102,6 @@ def test_only_named_queues_are_drained(ran):
     assert [run.queue for run in drain()] == ["default"]
 
 
-@with_redis
 def test_a_paused_queue_is_not_drained(ran):
     handle = send_mail.delay("a")
     call_command("rtq_queues", "pause", "mail", verbosity=0)
@@ -119,7 +111,6 @@ def test_a_paused_queue_is_not_drained(ran):
     assert len(drain()) == 1
 
 
-@with_redis
 def test_jobs_of_a_paused_task_are_not_drained(ran):
     handle, other = send_mail.delay("a"), describe.delay("b")
     call_command("rtq_tasks", "pause", "*", send_mail.name, verbosity=0)
@@ -132,7 +123,6 @@ def test_jobs_of_a_paused_task_are_not_drained(ran):
 # -- time
 
 
-@with_redis
 def test_delayed_jobs_wait_for_their_time(ran):
     handle = send_mail.using(run_after=timedelta(hours=2)).delay("a")
     assert drain() == drain(until=timedelta(hours=1)) == []
@@ -142,7 +132,6 @@ def test_delayed_jobs_wait_for_their_time(ran):
     assert handle.state is JobState.SUCCEEDED
 
 
-@with_redis
 def test_time_moves_to_a_moment_and_jobs_run_in_their_order(ran):
     now = datetime.now(timezone.utc)
     for hours in (3, 1, 2, 5):
@@ -151,7 +140,6 @@ def test_time_moves_to_a_moment_and_jobs_run_in_their_order(ran):
     assert [to for _, to in ran] == ["1", "2", "3"]
 
 
-@with_redis
 def test_what_a_delayed_job_delays_counts_from_its_time(ran):
     chain.using(run_after=3600).delay(3)
     drain(until=timedelta(hours=2, seconds=30))
@@ -167,7 +155,6 @@ def chain(left):
         chain.using(run_after=3600).delay(left - 1)
 
 
-@with_redis
 def test_delayed_jobs_of_several_clients_come_by_their_time(ran):
     for number, shop in enumerate("abcab"):
         charge.using(run_after=60 + number).delay(number, shop=shop)
@@ -178,7 +165,6 @@ def test_delayed_jobs_of_several_clients_come_by_their_time(ran):
 # -- failures
 
 
-@with_redis
 def test_a_failed_job_raises_at_the_end(ran):
     handle = flaky.delay(1)
     send_mail.delay("a")
@@ -188,7 +174,6 @@ def test_a_failed_job_raises_at_the_end(ran):
     assert ("send_mail", "a") in ran
 
 
-@with_redis
 def test_a_job_that_succeeds_later_does_not_raise(ran):
     handle = flaky.delay(2)
     runs = drain(until=120)
@@ -200,7 +185,6 @@ def test_a_job_that_succeeds_later_does_not_raise(ran):
     assert handle.result == 3
 
 
-@with_redis
 def test_a_retry_without_a_delay_is_due_and_one_with_a_short_delay_is_not(ran):
     flaky_at_once.delay()
     assert [run.attempt for run in drain()] == [1, 2]
@@ -222,7 +206,6 @@ def flaky_soon():
         raise ConnectionError
 
 
-@with_redis
 def test_dead_letters_are_reported_or_raised():
     handle = give_up.delay("no use")
     (run,) = drain(raise_errors=False)
@@ -233,7 +216,6 @@ def test_dead_letters_are_reported_or_raised():
         drain()
 
 
-@with_redis
 def test_a_task_that_is_not_registered_is_an_error(monkeypatch):
     send_mail.delay("a")
     monkeypatch.delitem(registry._tasks, send_mail.name)
@@ -241,7 +223,6 @@ def test_a_task_that_is_not_registered_is_an_error(monkeypatch):
         drain()
 
 
-@with_redis
 def test_ctrl_c_ends_it_and_leaves_no_job_with_a_worker(ran):
     handles = [interrupts.delay(), send_mail.delay("a")]
     with pytest.raises(KeyboardInterrupt):
@@ -255,7 +236,6 @@ def interrupts():
     raise KeyboardInterrupt
 
 
-@with_redis
 def test_a_job_that_enqueues_itself_for_ever_is_stopped(monkeypatch):
     monkeypatch.setattr(sys.modules[Drain.__module__], "MAX_RUNS", 10)
     endless.delay()
@@ -268,7 +248,6 @@ def endless():
     endless.delay()
 
 
-@with_redis
 def test_time_limits_are_enforced_on_request():
     before = signal.getsignal(signal.SIGALRM)
     slow.delay(0.05)

@@ -38,14 +38,6 @@ def deployed(context):
     return first + context.step("third", add, 5)
 
 
-def scene(function):
-    SCENES[function.__name__] = function
-    return function
-
-
-SCENES = {}
-
-
 @task(takes_context=True, max_attempts=2, backoff=0)
 def twenty(context):
     """Fails behind its last step."""
@@ -55,50 +47,20 @@ def twenty(context):
     return sums
 
 
-@scene
-def twice(context):
-    context.step("a", add, 1)
-    context.step("a", add, 2)
+async def nothing():
+    """Is not awaited."""
 
 
-@scene
-def in_a_helper(context):
-    return current_job().step("a", add, 1, 2)
-
-
-@scene
-def no_text(context):
-    context.step(7, add)
-
-
-@scene
-def no_json(context):
-    context.step("a", object)
-
-
-@scene
-def large(context):
-    context.step("a", lambda: "é" * 32_768)
-
-
-@scene
-def many(context):
-    for number in range(4):
-        context.step(f"step {number}", add, number)
-
-
-@scene
-def much(context):
-    for number in range(4):
-        context.step(f"step {number}", lambda: "x" * 100)
-
-
-@scene
-def coroutine(context):
-    async def nothing():
-        """Is not awaited."""
-
-    context.step("a", nothing)
+SCENES = {
+    "twice": lambda context: [context.step("a", add, number) for number in (1, 2)],
+    "in_a_helper": lambda context: current_job().step("a", add, 1, 2),
+    "no_text": lambda context: context.step(7, add),
+    "no_json": lambda context: context.step("a", object),
+    "large": lambda context: context.step("a", lambda: "é" * 32_768),
+    "many": lambda context: [context.step(f"step {number}", add, number) for number in range(4)],
+    "much": lambda context: [context.step(f"step {number}", lambda: "x" * 100) for number in range(4)],
+    "coroutine": lambda context: context.step("a", nothing),
+}
 
 
 def died(redis, name):
@@ -167,14 +129,15 @@ def test_what_cannot_be_a_step_makes_a_dead_letter(redis, name, words):
         raise died(redis, name)
 
 
-def test_a_job_has_so_many_steps(redis, monkeypatch):
-    monkeypatch.setattr(job_steps, "MAX_STEPS", 3)
+@pytest.mark.parametrize(
+    ("name", "bound", "most", "words"),
+    [
+        ("many", "MAX_STEPS", 3, "a job has 3 steps at the most"),
+        ("much", "MAX_BYTES", 300, "would have more than 300 bytes of results"),
+    ],
+)
+def test_the_steps_of_a_job_are_bounded(redis, monkeypatch, name, bound, most, words):
+    monkeypatch.setattr(job_steps, bound, most)
 
-    assert "a job has 3 steps at the most" in str(died(redis, "many"))
-    assert calls == [(0,), (1,), (2,)]
-
-
-def test_the_results_of_a_job_have_so_many_bytes(redis, monkeypatch):
-    monkeypatch.setattr(job_steps, "MAX_BYTES", 300)
-
-    assert "would have more than 300 bytes of results" in str(died(redis, "much"))
+    assert words in str(died(redis, name))
+    assert calls == ([(0,), (1,), (2,)] if name == "many" else [])
