@@ -1,8 +1,6 @@
 """The documentation says what the code does, and its examples run."""
 
-import os
 import re
-import subprocess
 import sys
 from dataclasses import fields
 from itertools import pairwise
@@ -35,6 +33,7 @@ from django_rtq.testing import eager
 from docs.site import reference
 from testproject.shop.models import Customer, Order, Tenant
 from tests.markdown import ROOT, anchors, blocks, cells, read, rows, section
+from tests.support.projects import run_python
 
 ROOT_PAGES = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")]
 OPERATIONS = "django_rtq/core/broker/lua/README.md"
@@ -82,18 +81,9 @@ FIRST_TASKS = [code for file, code in blocks(read("README.md")) if file == "shop
 
 def manage(folder, *arguments):
     """Run Python in a project's folder. Answers what it printed."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DJANGO_SETTINGS_MODULE": "mysite.settings"}
-    ran = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+    code, said = run_python(folder, *arguments, DJANGO_SETTINGS_MODULE="mysite.settings")
+    assert code == 0, said
+    return said
 
 
 @pytest.mark.long
@@ -104,9 +94,11 @@ def test_the_quick_start_works_in_a_new_project(redis, redis_server, tmp_path):
         file.write(our_settings.replace("redis://localhost:6379/0", redis_server.url))
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop/tasks.py").write_text("".join(FIRST_TASKS))
-    work = 'import subprocess, sys\nsubprocess.run([sys.executable, "manage.py", "rtq_worker", "--burst", "-v0"])\n'
+    worker = '[sys.executable, "manage.py", "rtq_worker", "--burst"]'
+    work = f"import subprocess, sys\nsubprocess.run({worker}, capture_output=True)"
+    (tmp_path / "program.py").write_text(f"import django\ndjango.setup()\n{enqueue}\n{work}\n{later}")
 
-    said = manage(tmp_path, "-c", f"import django\ndjango.setup()\n{enqueue}\n{work}\n{later}")
+    said = manage(tmp_path, "program.py")
 
     promised = re.findall(r"^print\(.*\)  # (.*)$", enqueue + later, re.M)
     assert len(promised) == 2
@@ -418,17 +410,11 @@ def test_the_readme_names_figures_and_make_targets_that_exist():
     assert set(re.findall(r"`make ([a-z-]+)`", text)) <= set(re.findall(r"^([a-z-]+):", read("Makefile"), re.M))
 
 
-def test_the_readme_names_the_versions_that_are_tested():
+def test_the_readme_and_the_compatibility_page_name_the_versions_that_are_tested():
     text = read("pyproject.toml")
-    pythons = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text)
-    djangos = re.findall(r'"Framework :: Django :: (\d\.\d)"', text)
-    versions = section(read("README.md"), "## Versions")
-    assert f"Python {pythons[0]} to {pythons[-1]}, Django {djangos[0]} to {djangos[-1]}" in versions
-
-
-def test_the_compatibility_page_names_each_version_that_is_supported():
-    versions = re.findall(
-        r'"(?:Programming Language|Framework) :: (Python|Django) :: (\d\.\d+)"', read("pyproject.toml")
-    )
+    versions = re.findall(r'"(?:Programming Language|Framework) :: (Python|Django) :: (\d\.\d+)"', text)
+    pythons, djangos = ([number for of, number in versions if of == name] for name in ("Python", "Django"))
+    tested = f"Python {pythons[0]} to {pythons[-1]}, Django {djangos[0]} to {djangos[-1]}"
+    assert tested in section(read("README.md"), "## Versions")
     named = [row[0] for row in rows(section(read("docs/compatibility.md"), "## Python, Django, Redis"))]
     assert sorted(named) == sorted(map(" ".join, versions))

@@ -76,11 +76,6 @@ def printed(program, url, before="", apps=()):
     return done.stdout
 
 
-def imported(program, url):
-    """The modules of a new process."""
-    return set(printed(program, url).split())
-
-
 def ours(modules):
     return {name for name in modules if name.partition(".")[0] == "django_rtq"}
 
@@ -111,15 +106,8 @@ RUNNING = (
     *("django_rtq.core.worker", "django_rtq.core.scheduler"),
     *("django_rtq.management", "django_rtq.core.commands"),
 )
+NO_SERVER = ("redis", "hiredis", "django_rtq.core.worker", *PEOPLE)
 OTHERS = ("prometheus_client", "sentry_sdk", "celery", "smtplib", "django.contrib.admin")
-
-
-def test_a_web_process_imports_what_declares_tasks():
-    modules = imported("print(*sys.modules)", "redis://localhost:1/0")
-
-    assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS, *RUNNING) == []
-    assert of_packages(modules, "redis", "hiredis", "opentelemetry", "cronsim") == []
-    assert len(ours(modules)) <= 38
 
 
 def test_the_pages_of_the_admin_are_imported_when_one_is_asked_for():
@@ -134,19 +122,6 @@ def test_the_pages_of_the_admin_are_imported_when_one_is_asked_for():
     assert of_packages(before.split(), *PEOPLE) == []
     assert "django_rtq.console.admin.pages.queues" in after.split()
     assert "django_rtq.console.admin.pages.workers" not in after.split()
-
-
-@pytest.mark.parametrize(
-    "does",
-    [
-        "from django_rtq import Workflow, WorkflowState, get_workflow, workflow",
-        "from django.core.checks import run_checks; assert not run_checks()",
-    ],
-)
-def test_what_needs_no_server_imports_no_client_of_it(does):
-    modules = imported(f"{does}\nprint(*sys.modules)", "redis://localhost:1/0")
-
-    assert of_packages(modules, "redis", "hiredis", "django_rtq.core.worker", *PEOPLE) == []
 
 
 @pytest.mark.parametrize("serves", ["wsgi", "asgi"])
@@ -168,33 +143,30 @@ print(*set(sys.modules) - before, "end")
     assert of_packages(done.split(), "redis") == []
 
 
-def test_a_web_process_that_enqueues_imports_the_broker(redis, redis_server):
-    modules = imported(ENQUEUED + "print(*sys.modules)", redis_server.url)
-
-    assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS, *RUNNING) == []
-    assert lines_of(modules) <= 7_500
+HANDLE = ENQUEUED.replace("probe.delay()", "handle = probe.delay()") + "handle.state; handle.cancel()\n"
+MOST_MODULES = {"": 38, HANDLE: 60}
+MOST_LINES = {ENQUEUED: 7_500, WORKER: 17_300}
 
 
-def test_a_handle_imports_what_is_told_of_one_job(redis, redis_server):
-    program = ENQUEUED.replace("probe.delay()", "handle = probe.delay()")
-    modules = imported(f"{program}handle.state; handle.cancel()\nprint(*sys.modules)", redis_server.url)
+@pytest.mark.parametrize(
+    ("program", "unused"),
+    [
+        ("from django_rtq import Workflow, WorkflowState, get_workflow, workflow\n", NO_SERVER),
+        ("from django.core.checks import run_checks; assert not run_checks()\n", NO_SERVER),
+        ("", (*PEOPLE, *EXTRAS, *OTHERS, *RUNNING, "redis", "hiredis", "opentelemetry", "cronsim")),
+        (ENQUEUED, (*PEOPLE, *EXTRAS, *OTHERS, *RUNNING)),
+        (HANDLE, (*PEOPLE, *EXTRAS, *OTHERS, "django_rtq.core.worker")),
+        (WORKER, (*PEOPLE, *EXTRAS, *OTHERS)),
+        (COMMAND, ("django_rtq.console.admin", *EXTRAS, "django.contrib.admin", "django_rtq.core.worker")),
+    ],
+    ids=["workflow", "checks", "declares", "enqueues", "handle", "worker", "command"],
+)
+def test_a_process_imports_nothing_that_it_does_not_use(redis, redis_server, program, unused):
+    modules = set(printed(f"{program}print(*sys.modules)", redis_server.url).split())
 
-    assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS, "django_rtq.core.worker") == []
-    assert len(ours(modules)) <= 60
-
-
-def test_a_worker_imports_what_runs_jobs(redis, redis_server):
-    modules = imported(WORKER, redis_server.url)
-
-    assert of_packages(modules, *PEOPLE, *EXTRAS, *OTHERS) == []
-    assert lines_of(modules) <= 17_300
-
-
-def test_a_command_that_reads_imports_no_worker(redis, redis_server):
-    modules = imported(COMMAND + "print(*sys.modules)", redis_server.url)
-
-    assert of_packages(modules, "django_rtq.console.admin", *EXTRAS, "django.contrib.admin") == []
-    assert of_packages(modules, "django_rtq.core.worker") == []
+    assert of_packages(modules, *unused) == []
+    assert len(ours(modules)) <= MOST_MODULES.get(program, 1000)
+    assert lines_of(modules) <= MOST_LINES.get(program, 100_000)
 
 
 def test_a_worker_collects_no_garbage_before_it_forks(redis, redis_server):

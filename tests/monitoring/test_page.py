@@ -117,68 +117,52 @@ def test_all_is_instrumented(settings):
 """
 
 
-def files_of(heading):
-    """The files that a section shows, as a project."""
-    return files_in(section(PAGE, heading))
+UNREACHABLE = "redis://localhost:1/0"
+WITH_TEST_REDIS = f'RTQ = {{"REDIS": "{UNREACHABLE}", "TEST_REDIS": "{UNREACHABLE}"}}\n'
 
 
-def files_in(text):
-    """The files that a text shows, as a project."""
-    files = {"settings.py": SETTINGS}
-    for name, code in blocks(text):
-        files[name] = files.get(name, "") + code
-    files["settings.py"] = files["settings.py"].replace("redis://localhost:6379/0", "redis://localhost:1/0")
-    return files
-
-
-def passed(folder, files):
-    """Run the tests of a project. Returns how many there are, after all have passed."""
-    write_project(folder, files, settings="settings")
-    _, output = run_python(folder, *pytest_arguments())
-    tests = sum(len(re.findall(r"def test_", code)) for code in files.values())
-    assert f"{tests} passed" in output, output
-    return tests
-
-
-def test_the_examples_of_logging_pass(tmp_path):
-    files = files_of("## Logs")
-    del files["shop/structured.py"]
-    assert passed(tmp_path, {**files, "shop/test_logs.py": LOGS_TEST})
+@pytest.mark.parametrize(
+    ("heading", "left_out", "packages", "settings", "test"),
+    [
+        ("Logs", "shop/structured.py", (), "", LOGS_TEST),
+        ("Prometheus", "", ("prometheus_client",), WITH_TEST_REDIS, METRICS_TEST),
+        ("Sentry", "", ("sentry_sdk",), "", SENTRY_TEST),
+        ("OpenTelemetry", "shop/apps.py", ("opentelemetry",), "", OPENTELEMETRY_TEST),
+        (
+            "OpenTelemetry",
+            "",
+            ("opentelemetry.instrumentation.django", "opentelemetry.instrumentation.redis"),
+            "",
+            OPENTELEMETRY_TEST + INSTRUMENTED_TEST,
+        ),
+    ],
+)
+def test_the_examples_of_a_section_pass(tmp_path, heading, left_out, packages, settings, test):
+    for package in packages:
+        pytest.importorskip(package)
+    files = {"settings.py": SETTINGS, "shop/test_page.py": test}
+    for name, code in blocks(section(PAGE, f"## {heading}")):
+        if name != left_out:
+            files[name] = files.get(name, "") + code
+    for address, own in (("redis://localhost:6379/0", UNREACHABLE), ("https://key@sentry.example.com/1", "")):
+        files["settings.py"] = files["settings.py"].replace(address, own)
+    files["settings.py"] += settings
+    run_tests(tmp_path, files)
 
 
 def test_the_example_of_structlog_passes(tmp_path):
     pytest.importorskip("structlog")
-    shown = files_of("## Logs")
-    files = {"settings.py": SETTINGS, "shop/structured.py": shown["shop/structured.py"]}
-    assert passed(tmp_path, {**files, "shop/test_structured.py": STRUCTLOG_TEST})
+    shown = dict(blocks(section(PAGE, "## Logs")))["shop/structured.py"]
+    files = {"settings.py": SETTINGS, "shop/structured.py": shown, "shop/test_structured.py": STRUCTLOG_TEST}
+    run_tests(tmp_path, files)
 
 
-def test_the_examples_of_prometheus_pass(tmp_path):
-    pytest.importorskip("prometheus_client")
-    files = files_of("## Prometheus")
-    files["settings.py"] += 'RTQ = {"REDIS": "redis://localhost:1/0", "TEST_REDIS": "redis://localhost:1/0"}\n'
-    assert passed(tmp_path, {**files, "shop/test_metrics.py": METRICS_TEST})
-
-
-def test_the_example_of_sentry_passes(tmp_path):
-    pytest.importorskip("sentry_sdk")
-    files = files_of("## Sentry")
-    files["settings.py"] = files["settings.py"].replace("https://key@sentry.example.com/1", "")
-    assert passed(tmp_path, {**files, "shop/test_sentry.py": SENTRY_TEST})
-
-
-def test_the_example_of_opentelemetry_passes(tmp_path):
-    pytest.importorskip("opentelemetry")
-    files = files_of("## OpenTelemetry")
-    del files["shop/apps.py"]
-    assert passed(tmp_path, {**files, "shop/test_opentelemetry.py": OPENTELEMETRY_TEST})
-
-
-def test_the_example_with_other_instrumentations_passes(tmp_path):
-    pytest.importorskip("opentelemetry.instrumentation.django")
-    pytest.importorskip("opentelemetry.instrumentation.redis")
-    files = files_of("## OpenTelemetry")
-    assert passed(tmp_path, {**files, "shop/test_opentelemetry.py": OPENTELEMETRY_TEST + INSTRUMENTED_TEST})
+def run_tests(folder, files):
+    """All tests of a project pass."""
+    write_project(folder, files, settings="settings")
+    _, output = run_python(folder, *pytest_arguments())
+    tests = sum(len(re.findall(r"def test_", code)) for code in files.values())
+    assert f"{tests} passed" in output, output
 
 
 LOGGED_RUN = """

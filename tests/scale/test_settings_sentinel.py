@@ -170,26 +170,22 @@ def broker_behind_sentinel(empty, sentinel, monkeypatch):
     master_of.cache_clear()
 
 
+@pytest.mark.parametrize(
+    "ask_port",
+    [
+        lambda broker: broker.redis.execute_one(PORT),
+        lambda broker: asyncio.run(broker.async_redis.execute([PORT]))[0],
+    ],
+    ids=["functions", "coroutines"],
+)
 def test_a_process_turns_to_the_new_master_while_the_old_one_still_answers(
-    broker_behind_sentinel, empty, sentinel, other_server
+    broker_behind_sentinel, empty, sentinel, other_server, ask_port
 ):
-    client = broker_behind_sentinel.redis
-    assert is_at(client.execute_one(PORT), empty)
+    assert is_at(ask_port(broker_behind_sentinel), empty)
 
     with promoted(sentinel, other_server, empty):
-        assert is_at(client.execute_one(PORT), other_server)
-    assert is_at(client.execute_one(PORT), empty)
-
-
-def test_coroutines_turn_to_the_new_master_too(broker_behind_sentinel, empty, sentinel, other_server):
-    def master():
-        return asyncio.run(broker_behind_sentinel.async_redis.execute([PORT]))[0]
-
-    assert is_at(master(), empty)
-
-    with promoted(sentinel, other_server, empty):
-        assert is_at(master(), other_server)
-    assert is_at(master(), empty)
+        assert is_at(ask_port(broker_behind_sentinel), other_server)
+    assert is_at(ask_port(broker_behind_sentinel), empty)
 
 
 def test_all_connections_of_a_process_follow_the_one_that_found_another_master(

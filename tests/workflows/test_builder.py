@@ -60,15 +60,6 @@ def test_a_block_that_raises_sends_nothing(redis, broker):
         get_workflow(flow.id)
 
 
-def test_values_of_a_wrong_type_are_named(broker):
-    with pytest.raises(InvalidWorkflow, match=r"has a map\(\) over 5, which is no iterable"), workflow("flow") as flow:
-        flow.map(tasks.double, 5)
-    with pytest.raises(ValueError, match="headers are 5, but have to be a dictionary"):
-        workflow("flow", headers=5)
-    with pytest.raises(WorkflowNotFound, match="an id is text, and this is None"):
-        get_workflow(None)
-
-
 def test_jobs_have_the_client_and_the_headers_of_the_workflow(redis, broker):
     with workflow("flow", client="bakery", headers={"a": 1}) as flow:
         flow.add(tasks.double, 1)
@@ -184,11 +175,6 @@ def _waits_for_another(flow):
         flow.after(other.add(tasks.double, 1))
 
 
-def _twice_on_death(flow):
-    flow.on_death(tasks.report, "a")
-    flow.on_death(tasks.report, "b")
-
-
 def _takes_the_result_of_any_end(flow):
     step = flow.add(tasks.double, 1)
     flow.after(step, ended=True).add(tasks.double, step.result)
@@ -217,6 +203,7 @@ def _of_two_servers(flow):
         (lambda flow: flow.add(tasks.double, object()), Unserializable, "number"),
         (lambda flow: flow.add_many(tasks.double, [1]), TypeError, "pairs"),
         (lambda flow: flow.after(1), TypeError, "takes steps"),
+        (lambda flow: flow.map(tasks.double, 5), InvalidWorkflow, r"has a map\(\) over 5, which is no iterable"),
         *(
             (
                 lambda flow, use=use: use(flow, flow.add(tasks.double, 1).result),
@@ -237,7 +224,7 @@ def _of_two_servers(flow):
         (_takes_the_result_of_any_end, InvalidWorkflow, r"double and takes its result, .* Leave out ended=True"),
         (_of_another, InvalidWorkflow, "cannot take a result"),
         (_waits_for_another, InvalidWorkflow, "belongs to another"),
-        (_twice_on_death, InvalidWorkflow, "one on_death"),
+        (lambda flow: [flow.on_death(tasks.report, name) for name in "ab"], InvalidWorkflow, "one on_death"),
         (_of_two_servers, InvalidWorkflow, "several Redis servers"),
     ],
 )
@@ -298,22 +285,26 @@ def test_it_has_one_block(redis, broker, error):
         flow.add(tasks.double, 2)
 
 
-@pytest.mark.parametrize("options", [{"name": ""}, {"name": "x" * 101}, {"name": "a\nb"}, {"name": "x", "key": ""}])
-def test_names_and_keys_are_checked(options):
-    with pytest.raises(ValueError, match="1 to 100 characters"):
-        workflow(**options)
-
-
-def test_on_dead_is_checked():
-    with pytest.raises(ValueError, match='"block", "cancel" or "go_on"'):
-        workflow("flow", on_dead="stop")
-
-
-def test_the_database_to_wait_for_is_checked():
-    with pytest.raises(
-        InvalidTask, match="workflow flow: on_commit is 'nodb', but has to be True, False, or the alias"
-    ):
-        workflow("flow", on_commit="nodb")
+@pytest.mark.parametrize(
+    ("act", "error", "text"),
+    [
+        (lambda: workflow(""), ValueError, "1 to 100 characters"),
+        (lambda: workflow("x" * 101), ValueError, "1 to 100 characters"),
+        (lambda: workflow("a\nb"), ValueError, "1 to 100 characters"),
+        (lambda: workflow("x", key=""), ValueError, "1 to 100 characters"),
+        (lambda: workflow("x", headers=5), ValueError, "headers are 5, but have to be a dictionary"),
+        (lambda: workflow("x", on_dead="stop"), ValueError, '"block", "cancel" or "go_on"'),
+        (
+            lambda: workflow("flow", on_commit="nodb"),
+            InvalidTask,
+            "workflow flow: on_commit is 'nodb', but has to be True, False, or the alias",
+        ),
+        (lambda: get_workflow(None), WorkflowNotFound, "an id is text, and this is None"),
+    ],
+)
+def test_values_of_a_wrong_type_are_named(act, error, text):
+    with pytest.raises(error, match=text):
+        act()
 
 
 def test_after_no_steps_jobs_begin_at_once(redis, broker):
@@ -346,18 +337,13 @@ def ended():
         yield heard
 
 
-def test_receivers_hear_which_workflow_was_cancelled(redis, broker, ended):
+@pytest.mark.parametrize("size", [0, 1])
+def test_receivers_hear_which_workflow_was_cancelled_or_has_no_jobs(redis, broker, ended, size):
     with workflow("month-end") as flow:
-        flow.add(tasks.double, 1)
+        flow.map(tasks.double, range(size))
+    assert len(ended) == 1 - size
 
     flow.handle.cancel()
-
-    assert ended == [(flow.id, "month-end")]
-
-
-def test_receivers_hear_of_a_workflow_without_jobs(redis, broker, ended):
-    with workflow("month-end") as flow:
-        flow.map(tasks.double, [])
 
     assert ended == [(flow.id, "month-end")]
 

@@ -45,6 +45,15 @@ def busy(redis, broker):
     redis.hset(broker.keys.of(QUEUE).clock, "promoted", redis.time()[0] * 1000)
 
 
+def promtool(*arguments, **options):
+    """What it says, after it has found nothing wrong."""
+    checked = subprocess.run(
+        ["promtool", *arguments], capture_output=True, text=True, timeout=60, check=False, **options
+    )  # fmt: skip
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    return checked.stdout + checked.stderr
+
+
 def names_in(text):
     """The metrics that expressions name."""
     return set(re.findall(r"\brtq_[a-z_]+", text))
@@ -52,11 +61,7 @@ def names_in(text):
 
 @needs_prometheus
 def test_promtool_finds_nothing_wrong(busy):
-    text = metrics_text()[1]
-    checked = subprocess.run(
-        ["promtool", "check", "metrics"], input=text, capture_output=True, timeout=60, check=False
-    )  # fmt: skip
-    assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
+    assert promtool("check", "metrics", input=metrics_text()[1].decode()) == ""
 
 
 def expressions():
@@ -87,10 +92,7 @@ def test_each_kind_of_incident_has_one_rule_and_the_rules_have_no_thresholds_of_
 
 @needs_prometheus
 def test_the_alert_rules_are_valid():
-    checked = subprocess.run(
-        ["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    promtool("check", "rules", str(RULES))
 
 
 CRASHES = {
@@ -121,10 +123,7 @@ def test_a_task_that_crashes_again_and_again_is_an_alert(tmp_path, values, alert
         "tests": [{"interval": "1m", "input_series": [series], "alert_rule_test": [rule_test]}],
     }
     (tmp_path / "test.yml").write_text(json.dumps(whole))
-    checked = subprocess.run(
-        ["promtool", "test", "rules", "test.yml"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    promtool("test", "rules", "test.yml", cwd=tmp_path)
 
 
 def yaml_of_the_page(name):
@@ -142,14 +141,9 @@ def test_the_query_of_the_scaler_gives_one_number(prometheus):
 
 @needs_prometheus
 def test_the_configuration_on_the_page_is_valid(tmp_path):
-    code = yaml_of_the_page("prometheus.yml")
-    (tmp_path / "prometheus.yml").write_text(code)
+    (tmp_path / "prometheus.yml").write_text(yaml_of_the_page("prometheus.yml"))
     shutil.copy(RULES, tmp_path / "alerts.yml")
-    checked = subprocess.run(
-        ["promtool", "check", "config", "prometheus.yml"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    promtool("check", "config", "prometheus.yml", cwd=tmp_path)
 
 
 @pytest.mark.usefixtures("busy")
