@@ -36,7 +36,7 @@ def person(db):
 
     def sign_in(*permissions, **options):
         user = User.objects.create(username=f"user-{User.objects.count()}", is_staff=True)
-        names = [permission.partition(".")[2] for permission in permissions]
+        names = [permission.rpartition(".")[2] for permission in permissions]
         user.user_permissions.set(Permission.objects.filter(codename__in=names, content_type__app_label="django_rtq"))
         client = Client(**options)
         client.force_login(user)

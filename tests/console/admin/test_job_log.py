@@ -29,7 +29,4 @@ def test_the_lines_that_it_logged_are_shown_by_attempt(broker, operator):
     assert '<li class="rtq-log-error">' in log
     assert "no money\nTraceback:\n  last line" in log
     assert 'datetime="2027-01-15T08:00:00+00:00"' in log
-
-
-def test_without_lines_there_is_no_log(broker, operator):
     assert 'class="rtq-log"' not in text(operator.get(f"{PAGE}{dead_job(broker).id}/"))

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Permission
 from django.test import override_settings
 from django.urls import reverse
 
@@ -54,19 +53,6 @@ def sign_in(user, password, **options):
 def _task(monkeypatch):
     monkeypatch.setattr(registry, "_tasks", {})
     task(report)
-
-
-@pytest.fixture
-def person(client, django_user_model):
-    """Log in a user with these permissions only."""
-
-    def person(*codenames):
-        user = django_user_model.objects.create_user("ada", is_staff=True)
-        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-        client.force_login(user)
-        return client
-
-    return person
 
 
 @pytest.fixture

@@ -151,9 +151,7 @@ def test_the_average_of_no_runs_is_not_nought():
     assert "wait \N{EN DASH}" in times["svg"]
 
 
-@pytest.mark.parametrize(("number", "rows"), [(25, 25), (31, 31), (60, 12)])
-def test_the_data_table_has_the_value_of_each_step_if_there_are_few(number, rows):
-    steps = Steps(begins_at=datetime(2026, 2, 3, 9, 0, tzinfo=timezone.utc), seconds=3600, number=number)
-    found = time_chart("runs", "Runs per hour", steps, [Band("done", "x", [189.0, *[0.0] * (number - 1)])])
-    assert len(found["rows"]) == rows
-    assert found["rows"][0][1] == (["189"] if rows == number else ["37.8"])
+@pytest.mark.parametrize("number", [25, 31])
+def test_the_data_table_has_the_value_of_each_step_if_there_are_few(number):
+    found = chart([189.0, *[0.0] * (number - 1)])
+    assert (len(found["rows"]), found["rows"][0][1]) == (number, ["189"])

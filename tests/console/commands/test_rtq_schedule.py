@@ -1,6 +1,7 @@
 """rtq_schedule: what schedules there are, starting one by hand, and switches, of what is declared and of rows."""
 
 import re
+from contextlib import contextmanager
 from datetime import datetime, timezone
 
 import pytest
@@ -216,16 +217,28 @@ def test_a_row_that_is_not_in_the_database_any_more(broker, nightly):
     assert (ran.code, ran.error) == (1, "nightly is not in the database any more: run rtq_schedule sync.")
 
 
-@pytest.mark.parametrize("action", [["sync"], ["disable", "nightly"]])
-def test_a_database_that_is_away_is_told(broker, nightly, monkeypatch, action):
-    def refuse(*args, **options):
-        raise DatabaseError("no answer")
+@pytest.fixture
+def without_database(monkeypatch):
+    """Within it the database does not answer."""
 
-    with monkeypatch.context() as patch:
-        patch.setattr("django.db.models.query.QuerySet._fetch_all", refuse)
+    @contextmanager
+    def away(method="_fetch_all"):
+        def refuse(*args, **options):
+            raise DatabaseError("no such table")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(f"django.db.models.query.QuerySet.{method}", refuse)
+            yield
+
+    return away
+
+
+@pytest.mark.parametrize("action", [["sync"], ["disable", "nightly"]])
+def test_a_database_that_is_away_is_told(broker, nightly, without_database, action):
+    with without_database():
         ran = run("rtq_schedule", *action)
 
-    assert (ran.code, ran.error) == (1, "The database did not answer: no answer")
+    assert (ran.code, ran.error) == (1, "The database did not answer: no such table")
 
 
 # -- what workers and schedulers do at their start
@@ -240,12 +253,8 @@ def test_whoever_starts_a_scheduler_brings_the_rows(redis, broker, nightly):
     assert broker.schedules.read().rows["nightly"]["cron"] == "@daily"
 
 
-def test_it_starts_without_a_database_too(broker, nightly, monkeypatch, caplog):
-    def refuse(*args, **options):
-        raise DatabaseError("no such table")
-
-    with monkeypatch.context() as patch, caplog.at_level("INFO", "django_rtq"):
-        patch.setattr("django.db.models.query.QuerySet._fetch_all", refuse)
+def test_it_starts_without_a_database_too(broker, nightly, without_database, caplog):
+    with without_database(), caplog.at_level("INFO", "django_rtq"):
         copy_schedules()
 
     assert (
@@ -254,20 +263,14 @@ def test_it_starts_without_a_database_too(broker, nightly, monkeypatch, caplog):
     assert list(broker.schedules.read().rows) == ["nightly"]
 
 
-def test_the_list_names_a_missing_table(broker, monkeypatch):
+def test_the_list_names_a_missing_table(broker, monkeypatch, without_database):
     monkeypatch.setattr(registry, "_tasks", {})
 
-    def refuse(*args, **options):
-        raise DatabaseError("no such table: django_rtq_schedule")
+    with without_database("exists"):
+        first, second = run("rtq_schedule", "list").out.splitlines()
 
-    monkeypatch.setattr("django.db.models.query.QuerySet.exists", refuse)
-    ran = run("rtq_schedule", "list")
-
-    first, second = ran.out.splitlines()
     assert first.startswith("There are no schedules")
-    assert second == (
-        "Those of the admin cannot be read: no such table: django_rtq_schedule. Run: manage.py migrate django_rtq"
-    )
+    assert second == "Those of the admin cannot be read: no such table. Run: manage.py migrate django_rtq"
 
 
 @pytest.mark.django_db

@@ -120,9 +120,19 @@ def test_failed_jobs_that_wait_long_for_their_next_attempts_are_told(retrying, i
     assert kinds(found) == ["task_failing"] * is_told
 
 
-def test_the_failure_rate_is_a_setting():
-    with override_settings(RTQ={"INCIDENTS": {"failure_rate": 0.1}}):
-        assert kinds(row(failures={CHARGE: last_runs((10, 100))}))
+@pytest.mark.parametrize(
+    ("options", "details", "found"),
+    [
+        ({"failure_rate": 0.1}, {"failures": {CHARGE: last_runs((10, 100))}}, ["task_failing"]),
+        ({"dead_letters": 18}, {"dead": 578, "counts": {"dead": minutes(17)}}, []),
+        ({"dead_letters": 18}, {"dead": 578, "counts": {"dead": minutes(18)}}, ["dead_letters"]),
+        ({"oldest_seconds": 20}, {"queued": 5, "oldest_seconds": 21.0}, ["long_wait"]),
+        ({"oldest_seconds": 20}, {"queued": 5, "oldest_seconds": 19.0}, []),
+    ],
+)
+def test_when_it_is_told_is_a_setting(options, details, found):
+    with override_settings(RTQ={"INCIDENTS": options}):
+        assert kinds(row(**details)) == found
 
 
 @pytest.mark.parametrize(
@@ -248,12 +258,6 @@ def test_dead_letters_that_do_not_grow_and_requeued_ones_are_none():
     assert kinds(row(dead=578), row("low", counts={"dead": minutes(9)})) == []
 
 
-def test_how_many_may_die_in_an_hour_is_a_setting():
-    with override_settings(RTQ={"INCIDENTS": {"dead_letters": 18}}):
-        assert kinds(row(dead=578, counts={"dead": minutes(17)})) == []
-        assert kinds(row(dead=578, counts={"dead": minutes(18)})) == ["dead_letters"]
-
-
 def test_a_long_wait_is_told_with_how_many_wait():
     (found,) = incidents(row(queued=5, clients=2, oldest_seconds=900.0))
 
@@ -264,12 +268,6 @@ def test_a_long_wait_is_told_with_how_many_wait():
 @pytest.mark.parametrize("oldest", [90.0, 900.0])
 def test_waits_in_a_queue_that_nobody_serves_are_a_part_of_that(oldest):
     assert kinds(row("calls", queued=5, oldest_seconds=oldest)) == ["queue_unserved"]
-
-
-def test_how_long_a_job_may_wait_is_a_setting():
-    with override_settings(RTQ={"INCIDENTS": {"oldest_seconds": 20}}):
-        assert kinds(row(queued=5, oldest_seconds=21.0)) == ["long_wait"]
-        assert kinds(row(queued=5, oldest_seconds=19.0)) == []
 
 
 def test_waits_in_a_paused_queue_are_no_surprise():

@@ -1,7 +1,5 @@
 """A dead letter gets a new life with other arguments."""
 
-import datetime
-
 import pytest
 
 from django_rtq.exceptions import JobNotFound, PayloadTooLarge, Unserializable, WrongState
@@ -26,14 +24,6 @@ def test_its_arguments_are_new_and_the_rest_is_as_it_was(redis, broker, readers,
     assert found.options == {"max_attempts": 2, "result_ttl": 0}
     assert body_of(redis, job) == '{"task":"shop.tasks.ship","args":[2,"x"],"max_attempts":2,"result_ttl":0}'
     assert claim(broker) == [job.id]
-
-
-def test_arguments_travel_as_those_of_a_call_do(redis, broker, readers, rtq):
-    job = dead_job(broker, body=BODY)
-
-    rtq.job(job.id).requeue_changed([datetime.date(2026, 1, 2)], {})
-
-    assert readers.find(job.id).args == [datetime.date(2026, 1, 2)]
 
 
 @pytest.mark.parametrize(("args", "error"), [([object()], Unserializable), (["x" * 1_100_000], PayloadTooLarge)])

@@ -13,10 +13,10 @@ from django_rtq.console.reading.sweep import Sweep
 from django_rtq.core.broker.brokers import close_brokers, get_broker, open_broker, substitute_broker
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.jobs.job import shard_in
-from django_rtq.signals import incident_closed, incident_opened
 from django_rtq.testing import drain
 from tests.app import tasks
 from tests.console.admin.conftest import operator, person  # noqa: F401
+from tests.console.incidents.test_watcher import told  # noqa: F401
 from tests.scale.shards.conftest import client_of, waiting
 from tests.support.redis_server import UNREACHABLE
 from tests.support.shard_servers import on_servers
@@ -140,27 +140,17 @@ def test_nothing_is_said_of_selected_jobs_in_a_shard_that_does_not_answer(operat
     ]
 
 
-def test_schedulers_notice_that_the_next_shard_does_not_answer(servers, clients):
-    opened, closed = [], []
-    incident_opened.connect(lambda incident, **_: opened.append(incident), weak=False, dispatch_uid="test")
-    incident_closed.connect(lambda incident, **_: closed.append(incident), weak=False, dispatch_uid="test")
-    places = [servers[0].url, UNREACHABLE]
-    try:
-        with on_servers(places):
+def test_schedulers_notice_that_the_next_shard_does_not_answer(servers, clients, told):  # noqa: F811
+    for second in (UNREACHABLE, servers[1].url):
+        with on_servers([servers[0].url, second]):
             look(0)
             close_brokers()
-        with on_servers([server.url for server in servers]):
-            look(0)
-            close_brokers()
-    finally:
-        incident_opened.disconnect(dispatch_uid="test")
-        incident_closed.disconnect(dispatch_uid="test")
 
-    (incident,) = [each for each in opened if each.kind == "shard_unreachable"]
+    (incident,) = [each for what, each in told if (what, each.kind) == ("opened", "shard_unreachable")]
     assert (incident.shard, incident.is_critical) == ("1", True)
     assert "Shard 1 does not answer." in incident.text
     assert "Redis cannot be reached" in incident.text
-    assert incident.id in [each.id for each in closed]
+    assert incident.id in [each.id for what, each in told if what == "closed"]
 
 
 def look(number):
