@@ -98,7 +98,7 @@ class Place:
     @property
     def queues(self) -> Queues:
         """The queues that were used: ``rtq.queues["mail"]``."""
-        return Queues(self)
+        return Queues(self, Queue)
 
     @property
     def clients(self) -> _ByName[Client]:
@@ -113,7 +113,7 @@ class Place:
     @property
     def workers(self) -> Workers:
         """The worker processes, and those that are lost and still hold jobs: ``rtq.workers["web1:7:…"]``."""
-        return Workers(self)
+        return Workers(self, Worker)
 
     def workflows(self, limit: int = 100, *, state: str = "") -> list[WorkflowProgress]:
         """The workflows in which something happened last; of those in a state, if one is named."""
@@ -287,22 +287,13 @@ class OneJob:
     def _done(self, verb: Verb, how: How = PLAINLY) -> bool:
         return bool(self._actions.done(verb, self._queue or self.details().queue, [self.id], how))
 
+    adetails = _awaited(details)
+    acancel = _awaited(cancel)
+    asend = _awaited(send)
     arun_now = _awaited(run_now)
     arequeue = _awaited(requeue)
     arequeue_changed = _awaited(requeue_changed)
     adiscard = _awaited(discard)
-
-    async def adetails(self) -> JobDetails:
-        """details() for coroutines."""
-        return await self._access.afind(self.id, self._queue)
-
-    async def acancel(self, *, terminate: bool = False) -> CancelAnswer:
-        """cancel() for coroutines."""
-        return await self._access.acancel(self.id, self._queue, terminate=terminate)
-
-    async def asend(self, event: str, value: Any = None, *, token: str | None = None) -> None:
-        """send() for coroutines."""
-        await self._access.asend(self.id, event, value, queue=self._queue, token=token)
 
 
 class _Named:
@@ -317,10 +308,6 @@ class _Named:
     @property
     def _readers(self) -> Readers:
         return self._place.readers
-
-    def _in_each(self, do: Callable[[Readers], T]) -> list[T]:
-        """Do it in the Redis, or in each shard."""
-        return self._readers.in_each_shard(do)
 
     def _queues(self, queue: str | None) -> list[str]:
         """The named one, or all that were used."""
@@ -370,7 +357,7 @@ class Queue(_Named):
         return b"resumed" in [status for status, *_ in self._send("resume", 0)]
 
     def _send(self, script: str, argument: str | int) -> list[Any]:
-        sent = self._in_each(lambda shard: _send(shard, script, [(self.name, "")], argument))
+        sent = self._readers.in_each_shard(lambda shard: _send(shard, script, [(self.name, "")], argument))
         return [answer for _, answer in joined(sent)]
 
     def purge(self) -> int:
@@ -384,7 +371,7 @@ class Queue(_Named):
 
         def answers(*, is_dry_run: bool) -> set[str]:
             options = {"discard_outcomes": discard_outcomes, "is_dry_run": is_dry_run}
-            return set(self._in_each(lambda shard: shard.broker.maintenance.forget(self.name, **options)))
+            return set(self._readers.in_each_shard(lambda shard: shard.broker.maintenance.forget(self.name, **options)))
 
         found = answers(is_dry_run=True)
         if not is_dry_run and found <= {"forgotten", "missing"}:
@@ -410,7 +397,7 @@ class Queue(_Named):
 
     def limit_clients(self, **limits: Any) -> None:
         """The same for each client, where it has no limit of its own."""
-        self._in_each(lambda shard: _limit(shard, self.name, "clients", CLIENT_LIMITS, limits))
+        self._readers.in_each_shard(lambda shard: _limit(shard, self.name, "clients", CLIENT_LIMITS, limits))
 
     adetails = _awaited(details)
     apause = _awaited(pause)
@@ -424,9 +411,6 @@ class Queue(_Named):
 
 class Queues(_ByName[Queue]):
     """The queues that were used."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__(place, Queue)
 
     def names(self) -> list[str]:
         """Their names, sorted."""
@@ -466,7 +450,7 @@ class Client(_Named):
             for name in names:
                 _limit(shard, name, f"client:{self.name}", CLIENT_LIMITS, limits)
 
-        self._in_each(change)
+        self._readers.in_each_shard(change)
 
     def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
         """Start no more of its jobs. Returns the queues where it was not paused. `by`: who does it.
@@ -482,7 +466,9 @@ class Client(_Named):
 
     def _switched_in(self, queue: str | None, by: str | None) -> list[str]:
         names = self._queues(queue)
-        return _names(self._in_each(lambda shard: [name for name in names if self._switch(shard.broker, name, by)]))
+        return _names(
+            self._readers.in_each_shard(lambda shard: [name for name in names if self._switch(shard.broker, name, by)])
+        )
 
     def _switch(self, broker: Broker, queue: str, by: str | None) -> bool:
         """Pause it, or resume it: nobody does that. Returns whether it was not so before."""
@@ -536,7 +522,9 @@ class TaskInQueues(_Named):
     def pause(self, queue: str | None = None, *, by: str = "") -> list[str]:
         """Start no more of its jobs. Returns the queues where it was not paused. Raises TooManyPausedTasks, if a queue
         has too many; the task is paused in the others then."""
-        answers = joined(self._in_each(lambda shard: _send(shard, "pause", self._wanted(shard, queue), by)))
+        answers = joined(
+            self._readers.in_each_shard(lambda shard: _send(shard, "pause", self._wanted(shard, queue), by))
+        )
         paused = sorted({name for (name, _), answer in answers if answer == b"paused"})
         if full := [name for (name, _), answer in answers if answer == b"full"]:
             raise TooManyPausedTasks(full[0], paused)
@@ -547,7 +535,7 @@ class TaskInQueues(_Named):
 
         If many jobs wait, the scheduler gives the rest back.
         """
-        return _names(self._in_each(lambda shard: self._resume(shard, queue)))
+        return _names(self._readers.in_each_shard(lambda shard: self._resume(shard, queue)))
 
     def _resume(self, shard: Readers, queue: str | None) -> list[str]:
         resumed, left = list[str](), self._wanted(shard, queue)
@@ -600,7 +588,7 @@ class Worker(_Named):
 
     def reclaim(self) -> list[str]:
         """Reclaim the jobs of one whose lease has expired, at once. Returns their ids. Raises LeaseNotExpired."""
-        return joined(self._in_each(self._reclaim))
+        return joined(self._readers.in_each_shard(self._reclaim))
 
     aquiet = _awaited(quiet)
     awake = _awaited(wake)
@@ -613,7 +601,7 @@ class Worker(_Named):
                 raise WorkerNotFound(self.name)
             send_command(shard.broker, supervisor, command, by=by)
 
-        self._in_each(ask)
+        self._readers.in_each_shard(ask)
 
     def _reclaim(self, shard: Readers) -> list[str]:
         broker, reclaimed = shard.broker, list[str]()
@@ -632,9 +620,6 @@ class Worker(_Named):
 
 class Workers(_ByName[Worker]):
     """The workers."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__(place, Worker)
 
     def __iter__(self) -> Iterator[WorkerDetails]:
         return iter(self._place.readers.workers())

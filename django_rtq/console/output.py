@@ -11,7 +11,9 @@ from unicodedata import combining, east_asian_width
 
 from django.core.management.base import OutputWrapper
 from django.utils.timezone import localtime
+from django.utils.translation import override
 
+from django_rtq.console.formatting import format_duration
 from django_rtq.core.commands.command import one_line
 from django_rtq.core.jobs.serializer import DisplayEncoder
 from django_rtq.databases.clocks import utc_now
@@ -29,16 +31,10 @@ def count(value: int, singular: str, plural: str | None = None) -> str:
     return f"{number(value)} {singular if value == 1 else plural or singular + 's'}"
 
 
+@override("en")
 def duration(seconds: float | None) -> str:
-    """A duration in a readable unit; "-" for None."""
-    if seconds is None:
-        return "-"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    for most, size, unit in ((119.5, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
-        if seconds < most:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86_400:,.0f} d"
+    """A duration, in English; "-" for None."""
+    return "-" if seconds is None else format_duration(seconds)
 
 
 def as_json(value: Any) -> str:
@@ -51,7 +47,8 @@ def ago(at: datetime | None) -> str:
     if at is None:
         return "-"
     seconds = (utc_now() - at).total_seconds()
-    return f"{duration(seconds)} ago" if seconds >= 0 else f"in {duration(-seconds)}"
+    text = duration(max(1.0, abs(seconds)))
+    return f"{text} ago" if seconds >= 0 else f"in {text}"
 
 
 def on_clock(at: datetime | None) -> str:

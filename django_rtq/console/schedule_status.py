@@ -75,31 +75,23 @@ def read_schedules(place: str, *, keep: Keep | None = None, with_jobs: bool = Tr
 def row_statuses(readers: Readers, rows: Mapping[str, Mapping[str, Any]]) -> KnownSchedules:
     """The status of each row of the database, by name. Raises BrokerError and ConfigurationError."""
     schedules = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
-    entries = [entry for entry in schedules.entries if entry.source == "admin"]
-    stored: dict[str, Any] = {}
-    used = {"", *(entry.place for entry in entries)}
-    for copy in readers.in_places(used, lambda place: get_broker(place).schedules.read()).values():
-        stored |= copy.rows
+    by_place: dict[str, list[ScheduledTask]] = {"": []}
+    for entry in schedules.entries:
+        if entry.source == "admin":
+            by_place.setdefault(entry.place, []).append(entry)
+
+    def read(place: str) -> tuple[Mapping[str, Any], list[ScheduleStatus]]:
+        store, entries = get_broker(place).schedules, by_place[place]
+        stored, (now_ms, states) = store.read(), store.states(sorted(_queues_of(entries)))
+        return stored.rows, _statuses_in(place, entries, now_ms, states)
+
+    found = readers.in_places(by_place, read).values()
     return KnownSchedules(
-        valid=schedule_statuses(readers, entries),
+        valid=sorted(joined(statuses for _, statuses in found), key=_NAME),
         broken=schedules.broken,
         rows=rows,
-        in_redis=frozenset(name for name, row in rows.items() if stored.get(name) == row),
+        in_redis=frozenset(name for name, row in rows.items() if any(copy.get(name) == row for copy, _ in found)),
     )
-
-
-def schedule_statuses(readers: Readers, entries: Sequence[ScheduledTask]) -> list[ScheduleStatus]:
-    """The status of each schedule, in two round trips to each Redis. Raises BrokerError."""
-    by_place: dict[str, list[ScheduledTask]] = {}
-    for entry in entries:
-        by_place.setdefault(entry.place, []).append(entry)
-
-    def read(place: str) -> list[ScheduleStatus]:
-        group = by_place[place]
-        return _statuses_in(place, group, *get_broker(place).schedules.states(sorted(_queues_of(group))))
-
-    statuses = [status for of_place in readers.in_places(by_place, read).values() for status in of_place]
-    return sorted(statuses, key=_NAME)
 
 
 def _queues_of(entries: Iterable[ScheduledTask]) -> set[str]:

@@ -16,7 +16,8 @@ from django.utils.translation import override
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Said, Target, Verb
-from django_rtq.console.commands.prompts import client_argument, positive
+from django_rtq.console.commands.prompts import client_argument, known_queues, positive, system_user
+from django_rtq.console.merging import joined
 from django_rtq.console.nouns import Place
 from django_rtq.console.output import Column, as_json, count, number, table
 from django_rtq.console.reading.readers import Readers
@@ -217,6 +218,25 @@ class SheetCommand(ConsoleCommand):
                 self.stderr.write(each.text)
             raise
         return said
+
+    def switch_in_queues(
+        self,
+        options: Options,
+        noun: str,
+        names: Iterable[str],
+        where: Callable[[Readers, str, str | None], Iterable[str]],
+    ) -> None:
+        """Pause or resume some in a queue, or in all. `where`: the queues of a shard in which it would change one."""
+        readers, done = self.readers, f"{options['action']}d"
+        queue = None if options["queue"] == "*" else known_queues(readers, [options["queue"]])[0]
+
+        def would(name: str) -> list[str]:
+            return sorted({*joined(readers.in_each_shard(lambda shard: where(shard, name, queue)))})
+
+        said = self.run_each(options, noun, {name: Target(name, queue, by=system_user()) for name in names}, would)
+        changed = {name: each.answer or [] for name, each in said.items()}
+        self.report(options, {done: changed}, [each.text for each in said.values() if each.how != "refused"])
+        self.complain(options, [each.problem for each in said.values() if each.problem], len(said), noun, done)
 
     def complain(self, options: Options, problems: Collection[str], total: int, noun: str, participle: str) -> None:
         """Raises CommandError if there are problems, after they have been told, unless JSON has them."""

@@ -15,8 +15,7 @@ from django.utils.translation import override
 
 from django_rtq.console.acting.jobs import done_text, question, waiting_texts, words_of
 from django_rtq.console.commands.command import ConsoleCommand
-from django_rtq.console.commands.job_arguments import VERBS
-from django_rtq.console.commands.job_selection import find_one, read_selection
+from django_rtq.console.commands.job_arguments import VERBS, in_named_queue, read_selection
 from django_rtq.console.commands.prompts import check_interactive, confirm, known_queues
 from django_rtq.console.nouns import find_jobs
 from django_rtq.console.output import ProgressLine, as_json, count, number
@@ -117,7 +116,7 @@ class JobAction:
         if answer not in ("missing", "left"):
             return one_line(WrongState(job_id, ACTIONS[self._verb].why_not(answer)))
         try:
-            job = find_one(self._readers, job_id, self._options)
+            job = in_named_queue(self._readers.find(job_id, self._options["queue"]), self._options)
         except JobError as error:
             return one_line(error)
         if answer == "left" and job.state is not JobState.DEAD:

@@ -1,4 +1,4 @@
-"""The actions of rtq_jobs with their options, and the checks of their combinations."""
+"""The actions of rtq_jobs with their options, the checks of their combinations, and which jobs they select."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import CommandError
+from django.utils.translation import override
 
 from django_rtq.console.commands.command import AFTER, ALL, CLIENT, LIMIT, NO_INPUT, QUEUE, Action
-from django_rtq.console.commands.prompts import job_id, past_time, utf8_text
+from django_rtq.console.commands.prompts import job_id, known_queues, past_time, utf8_text
 from django_rtq.console.reading.actions import ACTIONS, Verb
+from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.job_page import LISTS
+from django_rtq.console.reading.readers import Readers
+from django_rtq.console.reading.selection import QueryError, Selection
+from django_rtq.console.search import check_states, read_query
 from django_rtq.core.commands.command import WRONG_USAGE, Argument
+from django_rtq.core.jobs.details import JobDetails
+from django_rtq.exceptions import JobNotFound
 
 #: What each action is called in the table of actions.
 VERBS: dict[str, Verb] = {
@@ -170,3 +177,32 @@ def _problem(options: dict[str, Any]) -> str:
 def filters_in(options: dict[str, Any]) -> list[str]:
     """The names of the filters that are given."""
     return [name for name in FILTERS if options.get(name) is not None]
+
+
+@override("en")
+def read_selection(readers: Readers, options: dict[str, Any]) -> Selection:
+    """The jobs that the options describe. Raises CommandError."""
+    if options["query"] is None:
+        wanted = JobFilter(
+            task=options["task"] or "",
+            client=options["client"],
+            error=options["error"] or "",
+            since=options["since"],
+        )
+        queues = known_queues(readers, filter(None, [options["queue"]]))
+        return Selection(queues=queues, states=options.get("state") or (), filter=wanted)
+    try:
+        selection = read_query(readers, options["query"])
+        if options["action"] != "list":
+            check_states(VERBS[options["action"]], selection)
+    except QueryError as error:
+        raise CommandError(str(error), returncode=WRONG_USAGE) from None
+    known_queues(readers, selection.queues)
+    return selection
+
+
+def in_named_queue(job: JobDetails, options: dict[str, Any]) -> JobDetails:
+    """The job, which was looked for by its id. Raises JobNotFound if it is in another queue than that of --queue."""
+    if options["queue"] not in (None, job.queue):
+        raise JobNotFound(job.id)
+    return job

@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from itertools import chain
+from operator import attrgetter
 from time import sleep
 from typing import Any
 
@@ -68,11 +70,10 @@ def _runs(running: Sequence[RunningJob]) -> str:
 QUEUE_COLUMNS = [
     Column("QUEUE", lambda queue: queue.name),
     Column("STATE", lambda queue: queue.holds or "open"),
-    Column("QUEUED", lambda queue: queue.queued, right=True),
-    Column("SCHEDULED", lambda queue: queue.scheduled, right=True),
-    Column("RETRYING", lambda queue: queue.retrying, right=True),
-    Column("RUNNING", lambda queue: queue.running, right=True),
-    Column("DEAD", lambda queue: queue.dead, right=True),
+    *(
+        Column(state.upper(), attrgetter(state), right=True)
+        for state in ("queued", "scheduled", "retrying", "running", "dead")
+    ),
     Column("OLDEST", lambda queue: duration(queue.oldest_seconds), right=True),
     Column("CLIENTS", lambda queue: queue.clients, right=True),
 ]
@@ -182,11 +183,10 @@ class Command(ConsoleCommand):
 
     def _show(self, options: Options) -> None:
         try:
-            text = self._render(options)
+            self.stdout.write(self._render(options))
         except BrokerError:
             self._list_commands(options)
             raise
-        self.stdout.write(text)
         self._list_commands(options)
 
     def _list_commands(self, options: Options) -> None:
@@ -196,7 +196,7 @@ class Command(ConsoleCommand):
 
     def _watch(self, options: Options) -> None:
         seconds, text = options["watch"], self._render(options)  # errors at the start are not retried
-        try:
+        with suppress(KeyboardInterrupt):  # the normal way to end it
             while True:
                 if options["json"]:
                     self.stdout.write(text)
@@ -208,9 +208,6 @@ class Command(ConsoleCommand):
                 self.told_silent()
                 sleep(seconds)
                 text = self._next_render(options)
-        except KeyboardInterrupt:
-            # The normal way to end it.
-            return
 
     def _next_render(self, options: Options) -> str:
         # Keep watching while Redis is unreachable, until it is back.

@@ -6,21 +6,20 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from django.core.management.base import CommandError
 from django.utils.translation import override
 
 from django_rtq.console.acting.switches import SWITCHES
-from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import AFTER, CLIENT, EVERY_QUEUE, LIMIT, NO_INPUT, Action, SheetCommand
 from django_rtq.console.commands.job_actions import purge
-from django_rtq.console.commands.prompts import client_argument, confirm, known_queues, positive, system_user
+from django_rtq.console.commands.prompts import client_argument, confirm, known_queues, positive
 from django_rtq.console.nouns import Place, erasure
 from django_rtq.console.output import as_json, count, number
 from django_rtq.console.reading.clients.client_list import SORTS
 from django_rtq.console.reading.clients.holds import holds_text
+from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.json import as_dict
 from django_rtq.console.subjects.clients import OF_QUEUE, limit_lines
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
@@ -149,17 +148,11 @@ class Command(SheetCommand):
             self._print_clients(queue, options)
 
     def do_pause(self, options: Options) -> None:
-        readers, switch, action = self.readers, SWITCHES["client"], options["action"]
-        queue = None if options["queue"] == "*" else known_queues(readers, [options["queue"]])[0]
-        targets = {client: Target(client, queue, by=system_user()) for client in options["clients"]}
+        def where(shard: Readers, client: str, queue: str | None) -> list[str]:
+            found = shard.clients.get(client, queue and [queue])
+            return [each.queue for each in found if SWITCHES["client"].of(each).name == options["action"]]
 
-        def would(client: str) -> list[str]:
-            every = readers.in_each_shard(lambda shard: shard.clients.get(client, queue and [queue]))
-            return sorted({each.queue for each in chain.from_iterable(every) if switch.of(each).name == action})
-
-        said = self.run_each(options, "client", targets, would)
-        changed = {client: each.answer for client, each in said.items()}
-        self.report(options, {f"{action}d": changed}, [each.text for each in said.values()])
+        self.switch_in_queues(options, "client", options["clients"], where)
 
     do_resume = do_pause
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from itertools import starmap
 from typing import Any, TypeVar
 
@@ -12,15 +14,22 @@ from django.utils.translation import override
 
 from django_rtq.console.commands.command import SheetCommand
 from django_rtq.console.commands.job_actions import JobAction
-from django_rtq.console.commands.job_arguments import JOB_ACTIONS, check_selection, filters_in
+from django_rtq.console.commands.job_arguments import (
+    JOB_ACTIONS,
+    LISTED_STATES,
+    check_selection,
+    filters_in,
+    in_named_queue,
+    read_selection,
+)
 from django_rtq.console.commands.job_display import job_dict_in_full, job_lines
-from django_rtq.console.commands.job_selection import find_one, list_jobs
-from django_rtq.console.nouns import OneJob
+from django_rtq.console.nouns import OneJob, find_jobs
 from django_rtq.console.output import as_json, count, number
 from django_rtq.console.reading.jobs.job_page import WrongCursor
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.members import Membership, membership_of
 from django_rtq.console.redaction import redacted
+from django_rtq.console.search import STATES
 from django_rtq.console.subjects.jobs import JOBS
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.commands.command import WRONG_USAGE, one_line
@@ -57,7 +66,7 @@ class Command(SheetCommand):
             raise CommandError(text, returncode=WRONG_USAGE) from error
         (job_id,) = options["ids"]
         try:
-            self.readers.find(job_id, options["queue"])  # names a shard that does not answer
+            in_named_queue(self.readers.find(job_id, options["queue"]), options)  # names a shard that does not answer
             OneJob(self.rtq, job_id, options["queue"]).send(options["event"], value)
         except (JobError, PayloadError, ValueError) as error:
             raise CommandError(one_line(error)) from error
@@ -69,14 +78,20 @@ class Command(SheetCommand):
     @override("en")
     def do_list(self, options: dict[str, Any]) -> None:
         check_selection(options)
+        readers, queue = self.readers, options["queue"]
         if options["ids"]:
-            jobs, problems = self._find(options, lambda name: (redacted(find_one(self.readers, name, options)), str))
+            jobs, problems = self._find(options, lambda name: in_named_queue(readers.find(name, queue), options))
             if options["json"] or jobs:
-                self.print_part(options, JOBS, jobs, None, if_none="")
+                self.print_part(options, JOBS, ((redacted(job), str) for job in jobs), None, if_none="")
             self._report_problems(options, problems)
             return
         limit = options["limit"] or (None if options["json"] or options["all"] else LISTED)
-        rows, if_none = list_jobs(self.readers, options), NO_MATCH if filters_in(options) else NONE_AT_ALL
+        selection, if_none = read_selection(readers, options), NO_MATCH if filters_in(options) else NONE_AT_ALL
+        usual = LISTED_STATES if options["query"] is None else STATES
+        selection = replace(selection, states=selection.states or usual)
+        # What is hidden from people cannot be found.
+        found = find_jobs(readers, selection, cursor=options["after"], shown=redacted)
+        rows = ((redacted(job), partial(readers.job_list.cursor_behind, place)) for job, place in found)
         try:
             self.print_part(options, JOBS, rows, limit, if_none=if_none)
         except WrongCursor as error:
@@ -88,7 +103,7 @@ class Command(SheetCommand):
 
         def find(name: str) -> tuple[JobDetails, str, Membership | None]:
             job, position = readers.find_with_position(name, options["queue"])
-            member = membership_of(job.id, place_of_job(readers.place, job.id))
+            member = membership_of(in_named_queue(job, options).id, place_of_job(readers.place, job.id))
             return redacted(job), waiting_reason(job, position), member
 
         jobs, problems = self._find(options, find)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Iterator
+from functools import partial
 
-from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import EVERY_QUEUE, Action, SheetCommand
-from django_rtq.console.commands.prompts import known_queues, system_user, utf8_text
+from django_rtq.console.commands.prompts import utf8_text
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.subjects.tasks import HOURS, TASKS
 from django_rtq.core.commands.command import Argument, Options
@@ -42,27 +42,18 @@ class Command(SheetCommand):
         self.print_sheet(options, TASKS, rows)
 
     def do_pause(self, options: Options) -> None:
-        readers, action = self.readers, options["action"]
-        queue = None if options["queue"] == "*" else known_queues(readers, [options["queue"]])[0]
+        action = options["action"]
         for task in options["tasks"] if action == "pause" else ():
             get_public_task(task)
-        targets = {task: Target(task, queue, by=system_user()) for task in options["tasks"]}
-        said = self.run_each(options, "task", targets, lambda task: _would_change(readers, task, queue, action))
-        changed = {task: each.answer or [] for task, each in said.items()}
-        sentences = [each.text for each in said.values() if each.how != "refused"]
-        self.report(options, {f"{action}d": changed}, sentences)
-        problems = [each.problem for each in said.values() if each.problem]
-        self.complain(options, problems, len(said), "task", f"{action}d")
+        self.switch_in_queues(options, "task", options["tasks"], partial(_would_change, action))
 
     do_resume = do_pause
 
 
-def _would_change(readers: Readers, task: str, queue: str | None, action: str) -> list[str]:
+def _would_change(action: str, shard: Readers, task: str, queue: str | None) -> Iterator[str]:
     """The queues in which some name of the task is not paused yet, or is paused."""
-    names, queues = set(names_of(task)), set[str]()
-    every = readers.in_each_shard(lambda shard: shard.queues.details(None if queue is None else [queue]))
-    for details in chain.from_iterable(every):
-        paused = names & {pause.task for pause in details.paused_tasks if not pause.is_over}
-        if (paused != names) if action == "pause" else paused:
-            queues.add(details.name)
-    return sorted(queues)
+    names = names_of(task)
+    for details in shard.queues.details(None if queue is None else [queue]):
+        paused = {*names} & {pause.task for pause in details.paused_tasks if not pause.is_over}
+        if len(paused) < len(names) if action == "pause" else paused:
+            yield details.name

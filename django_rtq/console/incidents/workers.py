@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext_lazy
 
+from django_rtq.console.formatting import format_duration
 from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.incident import HOST, QUEUE, SYSTEM, TASK, Action, Incident, Seen, Severity
 from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerDetails
@@ -249,7 +250,7 @@ def several_projects(seen: Seen) -> Iterator[Incident]:
 def job_hung(seen: Seen) -> Iterator[Incident]:
     """Tasks with jobs that run longer than their time limit, or much longer than usual."""
     hung: dict[tuple[str, str], list[RunningJob]] = {}
-    for job in (job for worker in seen.overview.workers for job in worker.running if is_hung(job)):
+    for job in (job for worker in seen.overview.workers for job in worker.running if why_hung(job)):
         hung.setdefault((job.queue, job.task), []).append(job)
     for (queue, task), jobs in sorted(hung.items(), key=lambda pair: -max(job.seconds for job in pair[1])):
         longest = max(jobs, key=lambda job: job.seconds)
@@ -289,20 +290,17 @@ def is_silent(worker: WorkerDetails) -> bool:
     return worker.last_claim_seconds is not None and worker.last_claim_seconds > SILENT_SECONDS
 
 
-def is_hung(job: RunningJob) -> bool:
-    """Whether a running job is over its time limit, or runs ten times as long as usual."""
-    limit = time_limit_of(job)
+def why_hung(job: RunningJob) -> str:
+    """Why a running job looks hung: it is over its time limit, or runs ten times as long as usual. "": it does not."""
+    task, usual, longest = all_tasks().get(job.task), job.usual_seconds, incident_options().running_seconds
+    limit = job.time_limit or (task.time_limit if task else None) or get_config().time_limit
     if limit is not None and job.seconds > limit:
-        return True
-    if job.usual_seconds is not None:
-        return job.seconds > max(10.0, 10 * job.usual_seconds)
-    return limit is None and job.seconds > incident_options().running_seconds
-
-
-def time_limit_of(job: RunningJob) -> float | None:
-    """Of the call, of its task, or of the settings; None: there is none."""
-    task = all_tasks().get(job.task)
-    return job.time_limit or (task.time_limit if task else None) or get_config().time_limit
+        return gettext("over its time limit of %(limit)g s") % {"limit": limit}
+    if usual is not None and job.seconds > max(10.0, 10 * usual):
+        return gettext("much longer than usual (%(usual)s)") % {"usual": format_duration(usual)}
+    if usual is None and limit is None and job.seconds > longest:
+        return gettext("running for over %(duration)s without a time limit") % {"duration": format_duration(longest)}
+    return ""
 
 
 def _by_host(workers: Iterable[WorkerDetails]) -> list[tuple[str, list[WorkerDetails]]]:

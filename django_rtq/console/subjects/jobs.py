@@ -13,11 +13,8 @@ from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.jobs import OF_JOB
-from django_rtq.console.formatting import format_duration
-from django_rtq.console.incident_options import incident_options
-from django_rtq.console.incidents.workers import COMMAND, is_hung, time_limit_of
+from django_rtq.console.incidents.workers import COMMAND, why_hung
 from django_rtq.console.output import facts
-from django_rtq.console.reading.details import RunningJob
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.column import (
     DURATION,
@@ -65,12 +62,8 @@ def _error(job: JobDetails) -> str:
     return ": ".join(filter(None, (kind.rpartition(".")[2], message)))
 
 
-def _has_failed(job: JobDetails) -> bool:
-    return job.state in (JobState.RETRYING, JobState.DEAD)
-
-
-def _line(job: Any) -> str:
-    return "rtq-clip rtq-line"
+def _css_of_error(job: JobDetails) -> str:
+    return "rtq-clip rtq-line rtq-error" if job.state in (JobState.RETRYING, JobState.DEAD) else "rtq-clip rtq-line"
 
 
 def _state(job: JobDetails) -> str:
@@ -93,8 +86,7 @@ class Jobs(Sheet[JobDetails]):
         Column("progress", "", kind=REPORTED, under="state"),
         Column("attempts", _("Attempts"), attrgetter("attempt"), NUMBER),
         Column("time", pgettext_lazy("of a job", "Time"), time_of, MOMENT, css=lambda job: "rtq-when"),
-        Column("error", _("Error"), _error, MESSAGE,
-               css=lambda job: _line(job) + (" rtq-error" if _has_failed(job) else "")),
+        Column("error", _("Error"), _error, MESSAGE, css=_css_of_error),
         Column("id", _("ID"), kind=replace(TEXT, html=lambda name: f"…{clean_text(name[-6:])}"),
                link=_job_url, hint=lambda job: job.id, css=lambda job: "rtq-id"),
     )  # fmt: skip
@@ -114,19 +106,6 @@ class Jobs(Sheet[JobDetails]):
         return [row.id], {"queue": row.queue}
 
 
-def _hung_text(job: RunningJob) -> str:
-    """Why it looks hung; "" if it does not."""
-    if not is_hung(job):
-        return ""
-    limit = time_limit_of(job)
-    if limit is not None and job.seconds > limit:
-        return gettext("over its time limit of %(limit)g s") % {"limit": limit}
-    if job.usual_seconds is not None:
-        return gettext("much longer than usual (%(usual)s)") % {"usual": format_duration(job.usual_seconds)}
-    longest = incident_options().running_seconds
-    return gettext("running for over %(duration)s without a time limit") % {"duration": format_duration(longest)}
-
-
 class Running(Jobs):
     """What workers run: lost workers first, then by the longest-running job."""
 
@@ -134,7 +113,7 @@ class Running(Jobs):
     columns = (
         Column("worker", _("Worker")),
         *(column for column in Jobs.columns if column.name not in ("args", "worker", "time", "error", "id")),
-        Column("warning", "", _hung_text, css=lambda job: "rtq-is-warn", under="state"),
+        Column("warning", "", why_hung, css=lambda job: "rtq-is-warn", under="state"),
         Column("seconds", _("Running for"), kind=DURATION),
         Jobs.columns[-1],
     )

@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from django.utils.formats import date_format, number_format
-from django.utils.timesince import timesince
 from django.utils.timezone import localtime
 from django.utils.translation import get_language, gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from django_rtq.console.formatting import format_duration
 from django_rtq.console.incidents.schedules import has_scheduler, is_let_go
 from django_rtq.console.merging import merge
 from django_rtq.console.output import ago
@@ -51,14 +51,14 @@ class Planned:
         return None if self.status is None else getattr(self.status, name)
 
 
-def _plan(name: str) -> Callable[[Planned], Any]:
-    """Something of the schedule itself."""
-    return lambda row: None if row.status is None else getattr(row.status.entry.schedule, name)
-
-
 def _but(name: str, usual: str) -> Callable[[Planned], Any]:
     """Something of the schedule itself, if it is not as usual."""
-    return lambda row: value if (value := _plan(name)(row)) != usual else None
+
+    def value(row: Planned) -> Any:
+        said = usual if row.status is None else getattr(row.status.entry.schedule, name)
+        return None if said == usual else said
+
+    return value
 
 
 def _job_link(row: Planned, url: PageUrl) -> str:
@@ -104,20 +104,12 @@ _LENGTHS: tuple[tuple[int, Callable[[int], str]], ...] = (
 def slot_text(slot: datetime) -> str:
     """The time of a run, and the time until or since then."""
     text = gettext("%(moment)s (in %(time)s)") if slot > utc_now() else gettext("%(moment)s (%(time)s ago)")
-    return text % {"moment": _local_time(slot), "time": _time_span(slot)}
+    seconds = abs((slot - utc_now()).total_seconds())
+    return text % {"moment": _local_time(slot), "time": format_duration(max(1.0, seconds))}
 
 
 def _local_time(moment: datetime) -> str:
     return date_format(localtime(moment), "DATETIME_FORMAT")
-
-
-def _time_span(moment: datetime) -> str:
-    """The time until or since then. Django's timesince() has no seconds."""
-    present = utc_now()
-    seconds = abs((moment - present).total_seconds())
-    if seconds < 60:
-        return gettext("%(number)d s") % {"number": seconds}
-    return timesince(min(moment, present), max(moment, present))
 
 
 SOURCE = Kind(html=lambda source: str(_SOURCES[source]), plain=str)
@@ -205,7 +197,12 @@ def why_not(status: ScheduleStatus, overview: Overview) -> tuple[str, bool]:
         return gettext("Switched off."), False
     missing = not has_scheduler(overview, queue)
     if status.missed_slot is not None and not is_let_go(status, overview):
-        return _missed_text(status.missed_slot, queue, is_scheduler_missing=missing), True
+        text = (
+            gettext("The run of %(moment)s was missed: no scheduler is running for queue %(name)s.")
+            if missing
+            else gettext("The run of %(moment)s was missed: the log of the scheduler of queue %(name)s says why.")
+        )
+        return text % {"moment": _local_time(status.missed_slot), "name": queue}, True
     if missing:
         return gettext("No scheduler is running for queue %(name)s.") % {"name": queue}, True
     if not status.has_begun:
@@ -217,15 +214,6 @@ def why_not(status: ScheduleStatus, overview: Overview) -> tuple[str, bool]:
         text = gettext("The run of %(moment)s was missed, and missed runs are skipped.")
         return text % {"moment": _local_time(status.missed_slot)}, False
     return (_skipped_text(status), False) if status.is_skipped else ("", False)
-
-
-def _missed_text(slot: datetime, queue: str, *, is_scheduler_missing: bool) -> str:
-    text = (
-        gettext("The run of %(moment)s was missed: no scheduler is running for queue %(name)s.")
-        if is_scheduler_missing
-        else gettext("The run of %(moment)s was missed: the log of the scheduler of queue %(name)s says why.")
-    )
-    return text % {"moment": _local_time(slot), "name": queue}
 
 
 def _why_jobs_wait(status: ScheduleStatus, overview: Overview) -> str:

@@ -17,7 +17,7 @@ HEADING = "CLIENT QUEUED SCHEDULED RUNNING OLDEST WAIT STARTS RUN TIME FAIR SHAR
 
 def shown(text):
     """The lines of a list; each wait is 0.0 s."""
-    return [re.sub(r"\d\.\d s ", "0.0 s ", " ".join(line.split())) for line in text.splitlines()]
+    return [re.sub(r"(\d\.\d s|(< )?\d+ ms) ", "0.0 s ", " ".join(line.split())) for line in text.splitlines()]
 
 
 def test_limits_are_set_and_shown(broker):

@@ -75,12 +75,12 @@ def test_json_tells_all_of_a_dead_letter(broker):
 def test_json_is_written_job_by_job(broker, monkeypatch):
     out, written = io.StringIO(), []
 
-    def found(*selected):
+    def found(*selected, **options):
         for number in range(3):
             written.append(out.getvalue().count('"id"'))
             yield JobDetails(id=f"{number}", queue=QUEUE, state=JobState.QUEUED), str
 
-    monkeypatch.setattr(rtq_jobs, "list_jobs", found)
+    monkeypatch.setattr(rtq_jobs, "find_jobs", found)
     call_command("rtq_jobs", "list", "--json", stdout=out)
 
     assert written == [0, 1, 2]
@@ -107,6 +107,15 @@ def test_jobs_of_any_state_can_be_named(broker, three):
     assert ran.err.splitlines() == ["Job unknown was not found: its id is unknown, or its result has expired."]
     assert (ran.code, ran.error) == (1, "1 of 3 ids could not be shown.")
     assert ids(run("rtq_jobs", "list", alive, three[0], "--json")) == [alive, three[0]]
+
+
+@pytest.mark.parametrize("call", ["list {}", "show {}", "send {} approved"])
+def test_a_job_of_another_queue_is_not_found(broker, call):
+    job = queued_job(broker)
+
+    ran = run("rtq_jobs", *call.format(job.id).split(), "--queue", "bulk")
+
+    assert (ran.code, job.id in ran.err + ran.error, ran.out.strip()) == (1, True, "")
 
 
 def test_the_table_shows_each_on_one_safe_line(broker):
