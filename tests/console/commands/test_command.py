@@ -26,7 +26,7 @@ CALLS = [
     ("rtq_queues", "resume", "q"),
     ("rtq_queues", "purge", "q", "--no-input"),
     ("rtq_tasks", "list"),
-    ("rtq_tasks", "pause", "q", "x"),
+    ("rtq_tasks", "resume", "q", "x"),
     ("rtq_clients", "list", "q"),
     ("rtq_clients", "pause", "q", "acme"),
     ("rtq_schedule", "list"),
