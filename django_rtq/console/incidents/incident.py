@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
-from functools import partialmethod
 from typing import Any
 
 from django.utils.timezone import localtime
@@ -287,13 +286,20 @@ class Subject:
     def _declare(
         self, severity: Severity, title: Any, text: Any, *actions: Action, also: Texts | None = None, worst: str = ""
     ) -> Detector:
-        """A kind of this severity; some of its incidents are as bad as `worst`."""
         severities = (severity, *([Severity(worst)] if worst else []))
         return Detector(self, title, text, actions, also or {}, severities)
 
-    critical = partialmethod(_declare, Severity.CRITICAL)
-    warning = partialmethod(_declare, Severity.WARNING)
-    info = partialmethod(_declare, Severity.INFO)
+    def critical(self, title: Any, text: Any, *actions: Action, **more: Any) -> Detector:
+        """A kind that is critical."""
+        return self._declare(Severity.CRITICAL, title, text, *actions, **more)
+
+    def warning(self, title: Any, text: Any, *actions: Action, **more: Any) -> Detector:
+        """A kind that is a warning; some of its incidents are as bad as `worst`."""
+        return self._declare(Severity.WARNING, title, text, *actions, **more)
+
+    def info(self, title: Any, text: Any, *actions: Action, **more: Any) -> Detector:
+        """A kind that somebody wants so."""
+        return self._declare(Severity.INFO, title, text, *actions, **more)
 
 
 SYSTEM, TASK = Subject(), Subject("%(task)s")
