@@ -36,7 +36,7 @@ class Terminal(StringIO):
 
 
 def run(name, *args, out=None, err=None, **options):
-    """Run a command. A CommandError is part of what comes of it. Without the app of the command the test is skipped."""
+    """Run a command. Its exit or CommandError is part of what comes of it. Without its app the test is skipped."""
     if name.startswith("rtq") and find_spec(f"django_rtq.management.commands.{name}") is None:
         pytest.skip(f"without {name}")
     out, err = out or StringIO(), err or StringIO()
@@ -45,6 +45,8 @@ def run(name, *args, out=None, err=None, **options):
         call_command(name, *args, stdout=out, stderr=err, **options)
     except CommandError as error:
         code, problem = error.returncode, str(error)
+    except SystemExit as end:
+        code = end.code
     return Ran(out.getvalue(), err.getvalue(), code, problem)
 
 

@@ -5,8 +5,6 @@ import json
 import re
 
 import pytest
-from django.core.management import call_command
-from django.core.management.base import CommandError
 from django.test import override_settings
 
 from django_rtq import cron, rtq, task
@@ -20,6 +18,7 @@ from django_rtq.core.tasks import registry
 from django_rtq.monitoring.prometheus import metrics_text
 from tests.app import tasks
 from tests.scale.shards.conftest import client_of
+from tests.support import commands
 from tests.support.commands import dead_letter
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 from tests.support.shard_servers import on_servers
@@ -27,17 +26,12 @@ from tests.support.shard_servers import on_servers
 NOTE = "tests.app.tasks.note"
 
 
-def run(*arguments):
+def run(*arguments, code=0):
+    """What a command says that ends with this code."""
     output = io.StringIO()
-    call_command(*arguments, stdout=output, stderr=output)
-    return output.getvalue()
-
-
-def run_to_exit(*arguments):
-    output = io.StringIO()
-    with pytest.raises(SystemExit) as end:
-        call_command(*arguments, stdout=output, stderr=output)
-    return output.getvalue(), end.value.code
+    ran = commands.run(*arguments, out=output, err=output)
+    assert ran.code == code, ran
+    return ran.out + ran.error
 
 
 def enqueue(shard, name="x"):
@@ -62,9 +56,7 @@ def test_a_command_is_about_all_shards_or_one(shards, monkeypatch):
     assert re.search(r"^WORKER .* SHARD\n.* 1$", text, re.MULTILINE)
     assert re.findall(r"default +open +(\d+)", run("rtq", "--shard", "0")) == ["1"]
     assert re.findall(r"default +open +(\d+)", run("rtq", "--queues", "default", "--shard", "1")) == ["2"]
-    with pytest.raises(CommandError, match="There is no shard 7") as refused:
-        run("rtq", "--shard", "7")
-    assert refused.value.returncode == 64
+    assert "There is no shard 7" in run("rtq", "--shard", "7", code=64)
 
 
 def test_json_of_all_shards_is_that_of_one_place(shards):
@@ -95,10 +87,9 @@ def test_json_of_all_shards_is_that_of_one_place(shards):
 def test_the_check_of_all_shards_is_one_answer(half):
     enqueue(0)
 
-    text, code = run_to_exit("rtq", "--check", "--json")
+    answer = json.loads(run("rtq", "--check", "--json", code=2))
 
-    answer = json.loads(text)
-    assert (answer["status"], code) == ("critical", 2)
+    assert answer["status"] == "critical"
     assert {(1, "redis_unreachable"), (0, "no_worker")} <= {
         (*each["shards"], each["kind"]) for each in answer["incidents"]
     }
@@ -155,9 +146,7 @@ def test_nothing_is_done_while_a_shard_does_not_answer(half):
         ("rtq_queues", "pause", "default"),
         ("rtq_queues", "purge", "default", "--no-input"),
     ):
-        with pytest.raises(CommandError, match=r"Shard 1 does not answer\. Redis cannot be reached") as refused:
-            run(*arguments)
-        assert refused.value.returncode == 1
+        assert "Shard 1 does not answer. Redis cannot be reached" in run(*arguments, code=1)
     assert (job.state, readers_of().queues.get("default").paused) == ("queued", False)
     assert "Queue default is paused." in run("rtq_queues", "pause", "default", "--shard", "0")
     assert "1 job was cancelled." in run("rtq_jobs", "cancel", job.id)
@@ -181,9 +170,8 @@ def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
     assert [limit["rate"].value for limit in limits] == ["10/2s"] * 2
     assert "Whole queue: Running jobs: 5 (set at run time)" in run("rtq_clients", "list", "default")
     for more in ((), ("--dry-run",)):
-        with pytest.raises(CommandError, match="max_running 1 cannot be divided among 2 shards") as refused:
-            run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1", *more)
-        assert refused.value.returncode == 64
+        said = run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1", *more, code=64)
+        assert "max_running 1 cannot be divided among 2 shards" in said
     run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "none", "--shard", "1")
     assert readers_of(shard_place(1)).limits.read("default").queue["max_running"].value is None
     places = [server.url for server in servers]
@@ -198,18 +186,16 @@ def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
 @pytest.mark.django_db
 def test_a_shard_that_is_away_may_have_what_the_others_do_not_have(half):
     for arguments, number in ((["rtq"], 2), (["rtq_schedule", "list"], 1)):
-        text, _ = run_to_exit(*arguments)
-        assert text.count("There is nothing in the other shards") == number
+        assert run(*arguments, code=1).count("There is nothing in the other shards") == number
 
 
 @pytest.mark.parametrize("action", ["cancel", "requeue", "run"])
 def test_the_shard_of_a_job_is_named_if_it_is_away(half, action):
     here = enqueue(0)
-    with pytest.raises(CommandError, match=r"Shard 1 does not answer\. .*reached"):
-        run("rtq_jobs", action, here.id, with_shard(new_job_id(), 1))
+    there = with_shard(new_job_id(), 1)
+    assert re.search(r"Shard 1 does not answer\. .*reached", run("rtq_jobs", action, here.id, there, code=1))
     assert (here.state == "cancelled") == (action == "cancel")
-    with pytest.raises(CommandError, match=r"Shard 1 does not answer\. .*reached"):
-        run("rtq_jobs", "send", with_shard(new_job_id(), 1), "approved")
+    assert re.search(r"Shard 1 does not answer\. .*reached", run("rtq_jobs", "send", there, "approved", code=1))
 
 
 @pytest.mark.parametrize("scope", ["--whole-queue", "--each-client", f"--client={client_of(1)}"])
@@ -238,10 +224,8 @@ def test_a_backend_without_a_redis_of_its_own_is_all_shards(shards):
     with override_settings(TASKS={"default": {"BACKEND": "django_rtq.backend.RTQBackend"}}):
         assert re.findall(r"default +open +(\d+)", run("rtq", "--backend", "default")) == ["2"]
         assert rtq.at("default").jobs.count() == 2
-        assert len(re.findall("Shards 0, 1", run_to_exit("rtq", "--check", "--backend", "default")[0])) > 0
-        with pytest.raises(CommandError, match="TASKS has no backend 'defualt'") as refused:
-            run("rtq_queues", "list", "--backend", "defualt")
-        assert refused.value.returncode == 64
+        assert "Shards 0, 1" in run("rtq", "--check", "--backend", "default", code=2)
+        assert "TASKS has no backend 'defualt'" in run("rtq_queues", "list", "--backend", "defualt", code=64)
 
 
 def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatch):
@@ -260,13 +244,10 @@ def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatc
         (["rtq_workers", "list", "--queue", "of-1"], "There is nothing in the other shards"),
         (["rtq_jobs", "list", "--queue", "of-1"], "There is nothing in the other shards"),
     ):
-        text, code = run_to_exit(*arguments)
-        assert code == 1
+        text = run(*arguments, code=1)
         assert re.search(found, text), text
         assert re.findall("shard .: .*reached", text) == ["shard 1: Redis cannot be reached"]
-    text, code = run_to_exit("rtq", "--check")
-    assert code == 2
-    assert "critical redis_unreachable: Shard 1: Redis cannot be reached" in text
+    assert "critical redis_unreachable: Shard 1: Redis cannot be reached" in run("rtq", "--check", code=2)
     rests = iter([None, KeyboardInterrupt])
     monkeypatch.setattr("django_rtq.console.commands.rtq.sleep", lambda _: _raise(next(rests)))
     text = run("rtq", "--watch")
@@ -284,15 +265,13 @@ def test_schedules_of_the_other_shards_are_shown(half, monkeypatch):
         schedule = cron("0 5 * * *", name=f"of {shard}", args=["x"] * (shard + 1))
         task(client=client_of(shard), schedule=schedule)(function)
 
-    text, code = run_to_exit("rtq_schedule", "list")
-    assert code == 1
+    text = run("rtq_schedule", "list", code=1)
     assert re.findall(r"^of \d|^shard 1: Redis cannot be reached", text, re.MULTILINE) == [
         "of 0",
         "shard 1: Redis cannot be reached",
     ]
     assert len(run("rtq_schedule", "run", "of 0").strip()) == 32
-    with pytest.raises(CommandError, match="There is no schedule 'of 1' in the other shards"):
-        run("rtq_schedule", "run", "of 1")
+    assert "There is no schedule 'of 1' in the other shards" in run("rtq_schedule", "run", "of 1", code=1)
 
 
 def start_worker(shard, queue):
@@ -307,12 +286,11 @@ def test_a_shard_that_no_worker_serves_is_named(shards):
         enqueue(shard)
         start_worker(shard, queue)
 
-    text, code = run_to_exit("rtq", "--check")
+    text = run("rtq", "--check", code=2)
 
-    assert code == 2
     assert re.findall("critical queue_unserved: (.*?): 1 job", text) == ["Shard 1: Queue default"]
     for_workers(get_broker(shard_place(1))).sign_off(["mail"], "host:1:x")
-    assert "critical no_worker: Shard 1: " in run_to_exit("rtq", "--check")[0]
+    assert "critical no_worker: Shard 1: " in run("rtq", "--check", code=2)
 
 
 def test_metrics_have_the_shard_as_a_label(shards):
