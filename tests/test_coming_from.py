@@ -69,21 +69,15 @@ def test_what_you_write_now_runs(module, queue, code, monkeypatch):
         with testing.eager():
             done = module.charge.delay(7)
             assert eval(code, {"job": done}) is None
-    elif code in ("eager()", "drain()"):
-        run_helper(module, code)
-    else:
-        exec(code, vars(module))
-    if code.startswith("RTQ ="):
-        assert "localhost:6379" in str(read_connection_settings(read_config(module.RTQ, debug=False)))
-
-
-def run_helper(module, code):
-    if code == "eager()":
+    elif code == "eager()":
         with eval(code, vars(module)):
             assert module.charge.delay(7).state is django_rtq.JobState.SUCCEEDED
     else:
-        eval(code, vars(module))
+        exec(code, vars(module))
+    if code == "drain()":
         assert module.job.state is django_rtq.JobState.SUCCEEDED
+    if code.startswith("RTQ ="):
+        assert "localhost:6379" in str(read_connection_settings(read_config(module.RTQ, debug=False)))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row[0]}: {row[1]}" for row in ROWS])

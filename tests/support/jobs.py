@@ -144,11 +144,6 @@ def dead_unique_job(broker, name="a", **options):
     return job
 
 
-def limit_of(broker, digest="d1"):
-    """For how many ms a digest is held; below 0: it is free."""
-    return broker.redis.execute_one(("PTTL", broker.keys.of(QUEUE).unique + digest.encode()))
-
-
 def settlement(verb, *jobs, wait_ms=60_000, counted=1, outcome='"done"', error=ERROR, keep_ms=KEEP_MS):
     """A settlement of jobs that all end in the same way."""
     made, is_failure = Settlement(), verb in ("retry", "bury")

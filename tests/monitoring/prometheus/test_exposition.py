@@ -74,19 +74,22 @@ def test_the_view_serves_text(broker, client):
     assert Samples(response.content.decode()).value("rtq_jobs", queue=QUEUE, state="queued") == 1
 
 
-def test_the_view_serves_openmetrics_if_it_is_asked_to(broker, client):
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        (OPENMETRICS, "application/openmetrics-text"),
+        (f"{OPENMETRICS};q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2", "text/plain; version=0.0.4"),  # Prometheus
+    ],
+)
+def test_the_view_serves_openmetrics_if_nothing_else_is_accepted(broker, client, accept, kind):
     queued_job(broker)
-    response = client.get("/metrics/rtq/", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
-
-    assert response["Content-Type"].startswith("application/openmetrics-text")
-    assert response.content.endswith(b"# EOF\n")
-
-
-def test_prometheus_which_accepts_both_gets_text(broker, client):
-    accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
     response = client.get("/metrics/rtq/", headers={"Accept": accept})
 
-    assert response["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert response["Content-Type"].startswith(kind)
+    assert response.content.endswith(b"# EOF\n") is (accept == OPENMETRICS)
 
 
 @pytest.mark.parametrize(("method", "status"), [("head", 200), ("post", 405)])

@@ -14,7 +14,6 @@ from django_rtq.testing import drain
 
 pytestmark = pytest.mark.usefixtures("broker")
 done = []
-FORMS = {}
 
 
 @pytest.fixture(autouse=True)
@@ -22,16 +21,10 @@ def nothing_done():
     done.clear()
 
 
-def form(function):
-    FORMS[function.__name__] = function
-    return function
-
-
 def ship(name="shipped"):
     done.append(name)
 
 
-@form
 def returns_in_finally(context):
     try:
         context.wait("paid")
@@ -39,14 +32,12 @@ def returns_in_finally(context):
         return "not paid"  # noqa: B012
 
 
-@form
 def swallows(context):
     with suppress(BaseException):
         context.sleep(60)
     return "went on"
 
 
-@form
 def swallows_and_goes_on(context):
     """The next sleep, step and loop leave it, too."""
     for call in (context.sleep, context.wait):
@@ -57,7 +48,6 @@ def swallows_and_goes_on(context):
     context.step("ship", ship)
 
 
-@form
 def swallows_within_a_loop(context):
     for number in context.each("lines", range(3)):
         ship(f"begin {number}")
@@ -66,7 +56,6 @@ def swallows_within_a_loop(context):
             ship(number)
 
 
-@form
 async def swallows_within_a_loop_of_a_coroutine(context):
     async for number in context.aeach("lines", range(3)):
         ship(f"begin {number}")
@@ -75,7 +64,6 @@ async def swallows_within_a_loop_of_a_coroutine(context):
             ship(number)
 
 
-@form
 def wraps(context):
     try:
         context.wait("paid")
@@ -83,7 +71,6 @@ def wraps(context):
         raise OSError("the connection is closed") from error
 
 
-@form
 def ends_otherwise(context):
     try:
         context.sleep(60)
@@ -91,7 +78,6 @@ def ends_otherwise(context):
         raise SystemExit
 
 
-@form
 def sleeps_in_a_thread(context):
     def nap():
         with suppress(JobSuspended):
@@ -102,18 +88,20 @@ def sleeps_in_a_thread(context):
     thread.join()
 
 
-@form
 async def gathers(context):
     return len(await asyncio.gather(context.asleep(60), context.astep("x", ship, "x"), return_exceptions=True))
 
 
-@form
 async def is_in_a_group(context):
     async with asyncio.TaskGroup() as group:
         group.create_task(context.await_("paid"))
         group.create_task(asyncio.sleep(60))
 
 
+FORMS = {form.__name__: form for form in (
+    returns_in_finally, swallows, swallows_and_goes_on, swallows_within_a_loop, swallows_within_a_loop_of_a_coroutine,
+    wraps, ends_otherwise, sleeps_in_a_thread, gathers, is_in_a_group,
+)}  # fmt: skip
 LOOPS = ["swallows_within_a_loop", "swallows_within_a_loop_of_a_coroutine"]
 FIRST_RUNS = {"gathers": ["x"], LOOPS[0]: ["begin 0"], LOOPS[1]: ["begin 0"]}
 ENDS = {"returns_in_finally": "not paid", "swallows": "went on", "gathers": 2}
