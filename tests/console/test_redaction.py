@@ -1,7 +1,5 @@
 """Redaction: which values are secret."""
 
-from datetime import datetime, timezone
-
 import pytest
 from django.views.debug import get_default_exception_reporter_filter
 
@@ -12,7 +10,6 @@ from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.tasks import registry
 
 NAME = f"{__name__}.sign_in"
-NOW = datetime(2026, 2, 3, tzinfo=timezone.utc)
 
 
 def sign_in(user, password, *more, **options):

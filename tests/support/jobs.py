@@ -115,6 +115,17 @@ def finished_job(broker, name=None, **options):
     return job
 
 
+#: By state; a job is claimed where nothing else waits, so those that wait in the queue are last.
+SEEDS = {
+    "dead": dead_job,
+    "finished": finished_job,
+    "retrying": retrying_job,
+    "running": claimed_job,
+    "scheduled": scheduled_job,
+    "queued": queued_job,
+}
+
+
 def enqueue(broker, *jobs):
     """Enqueue jobs; returns the answer for each."""
     return broker.enqueue(QUEUE, jobs)

@@ -1,6 +1,5 @@
 """Dead letters: groups, selected ones, and bulk actions."""
 
-import json
 import re
 from html import unescape
 from types import SimpleNamespace
@@ -13,27 +12,16 @@ from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep, Sweeper
 from django_rtq.console.subjects.dead_letters import GROUPS
 from django_rtq.exceptions import BrokerUnavailable
-from tests.console.admin.conftest import body, logged, text
+from tests.console.admin.conftest import logged, text
 from tests.console.commands.test_rtq_jobs_dead_letters import break_after
-from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, settlement
+from tests.support.commands import dead_letter, dead_letters, failure
+from tests.support.jobs import QUEUE, dead_job
 
 PAGE = "/admin/django_rtq/deadletter/"
 BULK = "/admin/django_rtq/job/bulk/"
 DEAD = f"queue:{QUEUE} state:dead"
 LATER = 10**15
 CONFIRMED = {"confirmed": "yes"}
-
-
-def die(broker, *names, error="builtins.ValueError", task="shop.tasks.send", client=""):
-    """Create dead letters of one task with one error."""
-    jobs = [new_job(name, body=body(task=task), client=client) for name in names]
-    claimed_jobs(broker, *jobs, worker="failing")
-    line = json.dumps({"error_class": error, "error": "it broke"}, separators=(",", ":"))
-    broker.settle("failing", QUEUE, settlement("bury", *jobs))
-    broker.sign_off([QUEUE], "failing")
-    for job in jobs:
-        broker.redis.execute_one(("HSET", broker.keys.of(QUEUE).errors, job.id, f"{line}\n"))
-    return [job.id for job in jobs]
 
 
 def hidden_fields(html):
@@ -52,8 +40,8 @@ def said(client):
 
 def test_many_groups_have_pages(broker, operator, monkeypatch):
     monkeypatch.setattr(type(GROUPS), "per_page", 1)
-    die(broker, "x")
-    die(broker, "y", error="builtins.OSError")
+    for error_class in ("builtins.ValueError", "builtins.OSError"):
+        dead_letter(broker, line=failure(error_class))
 
     first, second = (text(operator.get(PAGE, {"page": page})) for page in (1, 2))
 
@@ -67,7 +55,7 @@ def test_a_group_without_a_name_cannot_be_swept(broker, operator):
 
 
 def test_who_comes_second_is_told_so(broker, operator, readers):
-    a, b = die(broker, "a", "b")
+    a, b = dead_letters(broker, 2)
     readers.actions.done("requeue", QUEUE, [a])
     operator.post(f"{BULK}requeue/", {"queue": QUEUE, "id": [a, b]})
     words = said(operator)
@@ -76,7 +64,7 @@ def test_who_comes_second_is_told_so(broker, operator, readers):
 
 
 def test_one_form_names_a_thousand_at_most(broker, operator, readers, settings):
-    ids = [job_id for part in range(3) for job_id in die(broker, *(f"{part}-{n}" for n in range(400)))]
+    ids = [job_id for _ in range(3) for job_id in dead_letters(broker, 400)]
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
     operator.post(f"{BULK}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
     assert readers.queues.get(QUEUE).dead == 200
@@ -89,7 +77,7 @@ def test_a_sweep_that_comes_too_late_says_so(broker, operator):
 
 
 def test_the_job_that_does_the_rest_tells_its_progress(broker, monkeypatch):
-    die(broker, *"abcde")
+    dead_letters(broker, 5)
     told = []
     job = SimpleNamespace(job_id="x", backend="", progress=lambda *numbers: told.append(numbers))
     monkeypatch.setattr("django_rtq.console.internal_tasks.current_job", lambda: job)
@@ -102,7 +90,7 @@ def test_the_job_that_does_the_rest_tells_its_progress(broker, monkeypatch):
 
 
 def test_what_was_done_before_redis_went_away_is_written_down(broker, operator, monkeypatch):
-    die(broker, *"abcde")
+    dead_letters(broker, 5)
     monkeypatch.setattr(bulk_pages, "STEP", 2)
     break_after(monkeypatch, 1, BrokerUnavailable("gone"))
     answer = operator.post(f"{BULK}discard/", {"q": DEAD, "until_ms": LATER})

@@ -1,10 +1,10 @@
 """Jobs that run are stopped by hand."""
 
 import pytest
-from django.contrib.messages import get_messages
 
 from django_rtq.core.broker.worker_broker import worker_info_commands
 from tests.console.admin.conftest import body, logged, text
+from tests.console.admin.test_dead_letters import said
 from tests.support.jobs import QUEUE, asked_job, claimed_job
 
 PAGE, WORKERS = "/admin/django_rtq/job/", "/admin/django_rtq/worker/"
@@ -21,17 +21,9 @@ def note(broker, **found):
     broker.redis.execute(list(worker_info_commands(broker.keys, {"w1": found})))
 
 
-def said(response):
-    """The message for the user."""
-    return " ".join(str(message) for message in get_messages(response.wsgi_request))
-
-
-# -- jobs
-
-
 def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operator, readers):
-    answer = operator.post(f"{PAGE}{running.id}/cancel/", {"queue": QUEUE})
-    assert "was asked to stop. It is cancelled when it stops" in said(answer)
+    operator.post(f"{PAGE}{running.id}/cancel/", {"queue": QUEUE})
+    assert "was asked to stop. It is cancelled when it stops" in said(operator)
     assert "Asked to stop." in logged()[0]
     found = readers.find(running.id)
     assert (found.state, found.is_stopping) == ("running", True)

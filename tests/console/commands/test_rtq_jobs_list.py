@@ -19,8 +19,8 @@ from django_rtq.core.tasks import registry
 from tests.support.commands import dead_letter, dead_letters, failure, run
 from tests.support.jobs import (
     QUEUE,
+    SEEDS,
     claimed_job,
-    dead_job,
     finished_job,
     queued_job,
     retrying_job,
@@ -187,14 +187,8 @@ def test_a_failure_that_cannot_be_read_hides_nothing(broker, line):
 @pytest.fixture
 def all_states(broker):
     """A job in each state, by the name of its list."""
-    return {
-        "dead": dead_job(broker, client="acme").id,
-        "finished": finished_job(broker).id,
-        "retrying": retrying_job(broker).id,
-        "scheduled": scheduled_job(broker, client="acme").id,
-        "running": claimed_job(broker).id,
-        "queued": queued_job(broker, client="acme").id,
-    }
+    clients = dict.fromkeys(("dead", "scheduled", "queued"), "acme")
+    return {state: seed(broker, client=clients.get(state, "")).id for state, seed in SEEDS.items()}
 
 
 def test_all_but_finished_jobs_are_listed_the_running_ones_first(all_states):

@@ -4,15 +4,14 @@ import re
 
 import pytest
 
-from tests.support.commands import dead_letter, run, sit_at_terminal
+from tests.support.commands import run, sit_at_terminal
 from tests.support.jobs import (
     QUEUE,
+    SEEDS,
     claimed_job,
     dead_job,
     finished_job,
     queued_job,
-    retrying_job,
-    scheduled_job,
 )
 
 QUESTION = (
@@ -158,11 +157,8 @@ def test_it_can_be_silent_or_print_json(broker):
 @pytest.fixture
 def full(broker):
     """A queue with a job in every place."""
-    dead_letter(broker)
-    retrying_job(broker)
-    claimed_job(broker)
-    scheduled_job(broker)
-    queued_job(broker)
+    for seed in SEEDS.values():
+        seed(broker)
 
 
 def numbers(readers):

@@ -61,25 +61,10 @@ class Project:
         self.redis.zadd(self.keys.lanes, {f"0:{client}": self.now_ms() - seconds * 1000})
 
 
-def everything_fails(project):
-    project.report(done=38_000)
-    project.report(failed=50)
-
-
 def a_job_hangs(project):
     project.report(done=100)
     job = claimed_job(project.broker, worker=WORKER, body=f'{{"task":"{TASK}","time_limit":5}}')
     project.redis.hset(project.keys.running(WORKER), job.id, f"1 {project.now_ms() - 60_000}")
-
-
-def all_workers_are_quiet(project):
-    project.start(WORKER, quiet=1, quiet_seconds=90, quiet_by="ada")
-    queued_job(project.broker)
-
-
-def a_client_is_paused(project):
-    project.wait("north", 900)
-    rtq.clients["north"].pause(QUEUE, by="ada")
 
 
 def a_client_is_at_its_limit(project):
@@ -102,112 +87,98 @@ def one_client_may_run_no_job(project):
     rtq.clients["north"].limit(QUEUE, max_running=0)
 
 
-def the_queue_may_run_no_job(project):
-    project.wait("north", 900)
-    rtq.queues[QUEUE].limit(max_running=0)
-
-
-def a_limit_of_0_stops_nobody(project):
-    rtq.clients["north"].limit(QUEUE, max_running=0)
-    project.wait("south", 10)
-
-
-def jobs_wait_long(project):
-    project.wait("south", 900)
-
-
-def a_queue_is_paused(project):
-    project.wait("south", 900)
-    rtq.queues[QUEUE].pause()
-
-
-def a_task_is_paused(project):
-    rtq.tasks[TASK].pause(by="ada")
-
-
-def a_queue_is_not_served(project):
-    queued_job(project.broker, queue="night")
-
-
 def a_host_died_and_others_live(project):
     project.start("web2:1:0a1b2c3d")
     claimed_job(project.broker, worker="web2:1:0a1b2c3d")
     let_lapse(project.broker, "web2:1:0a1b2c3d")
 
 
-def nobody_schedules(project):
-    retrying_job(project.broker)
-    project.redis.hset(project.keys.clock, "promoted", project.now_ms() - 600_000)
-
-
-def a_process_crashed(project):
-    dead_job(project.broker)
-
-
-def a_workflow_is_blocked(project):
-    seed_blocked(project.redis, project.broker, seconds=7200)
-
-
-def a_workflow_is_stuck(project):
-    project.redis.zadd(project.keys.stuck_workflows, {"0123456789ab flow": project.now_ms() - 120_000})
-
-
-def all_is_well(project):
-    project.report(done=500)
-    queued_job(project.broker)
-    scheduled_job(project.broker)
-
-
-# The state; kind -> severity of what has to be said, and words of it
-STATES = [
-    (all_is_well, {}, ()),
-    (everything_fails, {"task_failing": "critical"}, ["send_reminder in queue default is failing: 50 of its last 50"]),
-    (a_job_hangs, {"job_hung": "warning"}, ["1 job seems to hang: send_reminder"]),
-    (
-        all_workers_are_quiet,
+# How the state comes about; kind -> severity of what has to be said, and words of it
+STATES = {
+    "all is well": (lambda it: (it.report(done=500), queued_job(it.broker), scheduled_job(it.broker)), {}, ()),
+    "everything fails": (
+        lambda it: (it.report(done=38_000), it.report(failed=50)),
+        {"task_failing": "critical"},
+        ["send_reminder in queue default is failing: 50 of its last 50"],
+    ),
+    "a job hangs": (a_job_hangs, {"job_hung": "warning"}, ["1 job seems to hang: send_reminder"]),
+    "all workers are quiet": (
+        lambda it: (it.start(WORKER, quiet=1, quiet_seconds=90, quiet_by="ada"), queued_job(it.broker)),
         {"workers_quiet": "critical"},
         ["All workers of default are quiet", "1 job waits. Asked by ada."],
     ),
-    (a_client_is_paused, {"client_paused": "info"}, ["north is paused in default, and holds 1 job. Paused by ada."]),
-    (a_client_is_at_its_limit, {}, ()),
-    (
+    "a client is paused": (
+        lambda it: (it.wait("north", 900), rtq.clients["north"].pause(QUEUE, by="ada")),
+        {"client_paused": "info"},
+        ["north is paused in default, and holds 1 job. Paused by ada."],
+    ),
+    "a client is at its limit": (a_client_is_at_its_limit, {}, ()),
+    "no client may run a job": (
         no_client_may_run_a_job,
         {"limit_zero": "critical"},
         ["max_running of each client is 0: 2 wait for it. It was set at run time."],
     ),
-    (one_client_may_run_no_job, {"limit_zero": "warning"}, ["The limit max_running of client north is 0."]),
-    (
-        the_queue_may_run_no_job,
+    "one client may run no job": (
+        one_client_may_run_no_job,
+        {"limit_zero": "warning"},
+        ["The limit max_running of client north is 0."],
+    ),
+    "the queue may run no job": (
+        lambda it: (it.wait("north", 900), rtq.queues[QUEUE].limit(max_running=0)),
         {"limit_zero": "critical", "long_wait": "warning"},
         ["max_running of the queue is 0.", "15 min. The queue runs as many jobs as its limit max_running allows."],
     ),
-    (a_limit_of_0_stops_nobody, {}, ()),
-    (jobs_wait_long, {"long_wait": "warning"}, ["Queue default: the oldest job has been waiting for 15 min."]),
-    (a_queue_is_paused, {"queue_paused": "warning"}, ["Queue default is paused."]),
-    (a_task_is_paused, {"task_paused": "warning"}, ["Task send_reminder is paused in default"]),
-    (
-        a_queue_is_not_served,
+    "a limit of 0 stops nobody": (
+        lambda it: (rtq.clients["north"].limit(QUEUE, max_running=0), it.wait("south", 10)),
+        {},
+        (),
+    ),
+    "jobs wait long": (
+        lambda it: it.wait("south", 900),
+        {"long_wait": "warning"},
+        ["Queue default: the oldest job has been waiting for 15 min."],
+    ),
+    "a queue is paused": (
+        lambda it: (it.wait("south", 900), rtq.queues[QUEUE].pause()),
+        {"queue_paused": "warning"},
+        ["Queue default is paused."],
+    ),
+    "a task is paused": (
+        lambda it: rtq.tasks[TASK].pause(by="ada"),
+        {"task_paused": "warning"},
+        ["Task send_reminder is paused in default"],
+    ),
+    "a queue is not served": (
+        lambda it: queued_job(it.broker, queue="night"),
         {"queue_unserved": "critical"},
         ["Queue night: 1 job waits, and no worker serves the queue"],
     ),
-    (
+    "a host died and others live": (
         a_host_died_and_others_live,
         {"worker_lost": "critical"},
         ["Host web2: 1 worker has stopped responding (web2:1). Running jobs that will be reclaimed shortly: 1."],
     ),
-    (nobody_schedules, {"no_scheduler": "critical"}, ["Queue default: no scheduler is running"]),
-    (
-        a_workflow_is_blocked,
+    "nobody schedules": (
+        lambda it: (retrying_job(it.broker), it.redis.hset(it.keys.clock, "promoted", it.now_ms() - 600_000)),
+        {"no_scheduler": "critical"},
+        ["Queue default: no scheduler is running"],
+    ),
+    "a workflow is blocked": (
+        lambda it: seed_blocked(it.redis, it.broker, seconds=7200),
         {"workflow_blocked": "warning"},
         ["Workflow flow has been blocked by dead jobs for 2 h"],
     ),
-    (
-        a_workflow_is_stuck,
+    "a workflow is stuck": (
+        lambda it: it.redis.zadd(it.keys.stuck_workflows, {"0123456789ab flow": it.now_ms() - 120_000}),
         {"workflow_stuck": "warning"},
         ["Workflow flow can never go on: nobody knows how some of its jobs have ended"],
     ),
-    (a_process_crashed, {"dead_letters": "warning"}, ["Queue default: 1 job died in the last hour."]),
-]
+    "a process crashed": (
+        lambda it: dead_job(it.broker),
+        {"dead_letters": "warning"},
+        ["Queue default: 1 job died in the last hour."],
+    ),
+}
 
 
 @pytest.fixture
@@ -250,7 +221,7 @@ def _subject_of(incident):
     return next((f"{kind} {name}".lower() for kind, name in named if name), "")
 
 
-@pytest.mark.parametrize(("state", "expected", "words"), STATES, ids=[state.__name__ for state, _, _ in STATES])
+@pytest.mark.parametrize(("state", "expected", "words"), STATES.values(), ids=STATES)
 def test_all_say_the_same(project, operator, state, expected, words):  # noqa: F811
     state(project)
 

@@ -6,13 +6,24 @@ from django.test import override_settings
 from django_rtq.console.incidents import Action, Severity, host_incidents
 from tests.console.incidents.overviews import ago, incidents, kinds, overview, row, running, worker
 
-
-def test_nothing_is_wrong():
-    assert incidents(row(queued=1, oldest_seconds=1.0)) == []
+LOST = {"lease_left_seconds": -1.0, "queues": ["mail"], "name": "w2", "host": "web2"}
 
 
-def test_without_queues_no_worker_is_missed():
-    assert incidents(workers=[]) == []
+@pytest.mark.parametrize(
+    ("rows", "workers", "found"),
+    [
+        ([row(queued=1, oldest_seconds=1.0)], [worker()], []),
+        ([], [], []),  # without queues no worker is missed
+        ([row(queued=1)], [worker(**LOST), worker(queues=["low"])], ["queue_unserved", "worker_lost"]),
+        ([row(queued=5, oldest_seconds=900.0)], [worker(is_quiet=True)], ["workers_quiet"]),
+        ([row(queued=1)], [worker(is_quiet=True), worker()], []),  # others claim jobs
+        ([row()], [worker(running(), last_claim_seconds=90.0)], []),  # a busy worker is not silent
+        ([row()], [worker(running(seconds=3000.0))], ["job_hung"]),  # as the setting says
+    ],
+)
+def test_what_is_wrong(rows, workers, found):
+    with override_settings(RTQ={"INCIDENTS": {"running_seconds": 2000}}):
+        assert kinds(*rows, workers=workers) == found
 
 
 @pytest.mark.parametrize(("contact", "since"), [(900.0, ago(900)), (1.0, None), (None, None)])
@@ -39,11 +50,6 @@ def test_jobs_in_a_queue_that_nobody_serves_are_told(contact, oldest, since):
     )
     assert found.text == "Queue calls: 2 jobs wait, and no worker serves the queue. Start one:"
     assert found.command == "python manage.py rtq_worker --queues calls"
-
-
-def test_a_lost_worker_serves_nothing():
-    lost = worker(lease_left_seconds=-1.0, queues=["mail"], name="w2", host="web2")
-    assert kinds(row(queued=1), workers=[lost, worker(queues=["low"])]) == ["queue_unserved", "worker_lost"]
 
 
 def test_declared_queues_that_nobody_serves_are_told_as_a_warning(declared):
@@ -120,14 +126,6 @@ def test_queues_whose_workers_are_all_quiet_are_told(jobs, severity, text):
     assert found.command == "python manage.py rtq_workers wake --all"
 
 
-def test_waits_in_a_queue_whose_workers_are_quiet_are_a_part_of_that():
-    assert kinds(row(queued=5, oldest_seconds=900.0), workers=[worker(is_quiet=True)]) == ["workers_quiet"]
-
-
-def test_quiet_workers_are_no_incident_while_others_claim_jobs():
-    assert kinds(row(queued=1), workers=[worker(is_quiet=True), worker()]) == []
-
-
 def test_a_lost_worker_does_not_claim_for_quiet_ones():
     other = worker(queues=["other"])
     found = incidents(row(queued=1), workers=[worker(is_quiet=True), worker(lease_left_seconds=-1.0), other])
@@ -153,10 +151,6 @@ def test_a_worker_that_is_idle_and_does_not_ask_for_work_is_told(change, is_it):
     assert [(each.host, each.since, each.text) for each in found] == (
         [("web1", ago(90), "Host web1: 1 idle worker has stopped asking for work (web1:7).")] if is_it else []
     )
-
-
-def test_a_busy_worker_is_not_silent():
-    assert kinds(row(), workers=[worker(running(), last_claim_seconds=90.0)]) == []
 
 
 @pytest.mark.parametrize(
@@ -185,11 +179,6 @@ def test_hung_jobs_of_a_task_are_one_incident():
     jobs = [running(id=str(seconds), seconds=seconds) for seconds in (4000.0, 5000.0)]
     (found,) = incidents(row(), workers=[worker(*jobs)])
     assert (found.job_id, found.values["count"], found.since) == ("5000.0", 2, ago(5000))
-
-
-def test_how_long_a_job_may_run_is_a_setting():
-    with override_settings(RTQ={"INCIDENTS": {"running_seconds": 2000}}):
-        assert kinds(row(), workers=[worker(running(seconds=3000.0))]) == ["job_hung"]
 
 
 @pytest.mark.parametrize(

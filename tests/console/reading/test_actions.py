@@ -8,28 +8,14 @@ from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.exceptions import WrongState
 from tests.support.jobs import (
     QUEUE,
+    SEEDS,
     claim,
-    claimed_job,
     dead_job,
-    finished_job,
-    queued_job,
-    retrying_job,
-    scheduled_job,
     settle,
 )
 
 BODY = '{"task":"shop.tasks.mail","args":[1]}'
 both = pytest.mark.parametrize("moment", ["before", "after"])
-
-
-SEEDS = {
-    "queued": queued_job,
-    "scheduled": scheduled_job,
-    "retrying": retrying_job,
-    "running": claimed_job,
-    "dead": dead_job,
-    "finished": finished_job,
-}
 
 
 @both

@@ -4,8 +4,8 @@ import pytest
 
 from django_rtq.console.reading.jobs.job_page import LISTS
 from django_rtq.console.server_info import read_server
-from django_rtq.core.broker.redis import client
 from django_rtq.exceptions import BrokerFull
+from tests.console.admin.conftest import round_trips  # noqa: F401
 from tests.console.lua.test_list_running import NOTE
 from tests.support import sweeps
 from tests.support.jobs import (
@@ -21,20 +21,6 @@ from tests.support.jobs import (
 )
 from tests.support.single_steps import promote
 from tests.support.snapshots import snapshot
-
-
-@pytest.fixture
-def trips(monkeypatch):
-    """One entry for each time that commands are sent and answers awaited."""
-    taken = []
-
-    def count(connection, commands, **options):
-        taken.append(len(commands))
-        return exchange(connection, commands, **options)
-
-    exchange = client.exchange
-    monkeypatch.setattr(client, "exchange", count)
-    return taken
 
 
 @pytest.fixture
@@ -72,33 +58,33 @@ def test_a_queue_that_no_scheduler_looks_after_is_named(redis, broker, readers):
 
 
 @pytest.mark.parametrize("queues", [1, 20])
-def test_it_takes_two_round_trips_however_much_there_is(redis, broker, readers, trips, queues):
+def test_it_takes_two_round_trips_however_much_there_is(redis, broker, readers, round_trips, queues):  # noqa: F811
     for number in range(queues):
         for _ in range(10):
             queued_job(broker, queue=f"queue-{number}")
     broker.heartbeat([QUEUE], {f"worker-{number}": NOTE for number in range(queues)}, promote=True)
-    trips.clear()
+    round_trips.clear()
 
     front = readers.overview.read()
-    assert len(trips) == 2
+    assert len(round_trips) == 2
     readers.shared_overview.history(front, 1440, 20)
-    assert len(trips) == 3
+    assert len(round_trips) == 3
 
 
 @pytest.mark.usefixtures("_one_of_each")
 @pytest.mark.parametrize("state", LISTS)
-def test_a_page_of_a_list_has_what_is_there_and_takes_one_round_trip(broker, readers, trips, state):
-    trips.clear()
+def test_a_page_of_a_list_has_what_is_there_and_takes_one_round_trip(broker, readers, round_trips, state):  # noqa: F811
+    round_trips.clear()
 
     page = readers.job_list.search([(QUEUE, state)]).page()
 
     found = {"queued": "queued_job", "running": "claimed_job"}.get(state, f"{state}_job")
     assert names(job.id for job in page.jobs) == [found]
-    assert len(trips) == 1
+    assert len(round_trips) == 1
 
 
 @pytest.mark.usefixtures("_one_of_each")
-def test_looking_takes_few_round_trips(readers, trips):
+def test_looking_takes_few_round_trips(readers, round_trips):  # noqa: F811
     for question, most in (
         (readers.workers, 2),
         (lambda: readers.queues.get(QUEUE), 1),
@@ -107,9 +93,9 @@ def test_looking_takes_few_round_trips(readers, trips):
         (readers.dead_letters.all_groups, 3),
         (lambda: sweeps.count(readers, "requeue", states=["dead"]), 2),
     ):
-        trips.clear()
+        round_trips.clear()
         question()
-        assert len(trips) <= most
+        assert len(round_trips) <= most
 
 
 @pytest.mark.parametrize("state", ["scheduled", "retrying", "dead", "finished"])

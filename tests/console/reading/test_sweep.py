@@ -11,7 +11,7 @@ from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep
 from django_rtq.core.jobs.job import JobState
 from tests.support.commands import dead_letter
-from tests.support.jobs import QUEUE, claimed_jobs, dead_job, new_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import QUEUE, SEEDS, claimed_jobs, new_job, queued_job, scheduled_job
 from tests.support.snapshots import live_jobs, snapshot
 from tests.support.sweeps import count, run, sweep
 
@@ -19,10 +19,7 @@ LATER = 10**15
 
 
 def seeded(broker, state, number=5, **options):
-    if state == "running":
-        return claimed_jobs(broker, *(new_job(**options) for _ in range(number)))
-    seed = {"queued": queued_job, "scheduled": scheduled_job, "retrying": retrying_job}[state]
-    return [seed(broker, **options) for _ in range(number)]
+    return [SEEDS[state](broker, **options) for _ in range(number)]
 
 
 def later_job(broker, ms, **options):
@@ -106,8 +103,9 @@ def test_a_client_has_no_job_afterwards(redis, broker, readers, rtq, hold):
 @pytest.mark.parametrize("state", ["queued", "retrying", "dead"])
 def test_a_text_is_compared_with_the_records(broker, readers, state):
     verb = "discard" if state == "dead" else "cancel"
-    seed = {"queued": queued_job, "retrying": retrying_job, "dead": dead_job}[state]
-    jobs = [seed(broker, body=f'{{"task":"ship","kwargs":{{"order":"{name}"}}}}') for name in ("one", "two", "one")]
+    jobs = [
+        SEEDS[state](broker, body=f'{{"task":"ship","kwargs":{{"order":"{name}"}}}}') for name in ("one", "two", "one")
+    ]
     meant = [jobs[0].id, jobs[2].id]
 
     assert count(readers, verb, states=[state], text="one").count == 2
