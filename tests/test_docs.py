@@ -330,6 +330,7 @@ def test_every_signal_and_every_state_is_on_the_lifecycle_page():
     text = read("docs/lifecycle.md")
     known = {name for name, value in vars(signals).items() if isinstance(value, Signal)}
     assert cells(section(text, "## Signals")).keys() == known
+    assert {name for name in vars(signals) if name[0] not in "_@"} == known  # for `import *`
     assert list(cells(section(text, "## States"))) == [str(state) for state in JobState]
     about_jobs = {name for name in known if name.startswith("job_")}
     for page in (text, read(OPERATIONS)):

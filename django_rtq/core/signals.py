@@ -67,6 +67,9 @@ incident_opened = JobSignal()  # incident: something has been wrong for two view
 incident_closed = JobSignal()  # incident: as it was when it opened
 worker_process_shutdown = JobSignal()  # worker: its process has settled all jobs and is about to exit
 
+# What `import *` takes. Not plain, as type checkers would take a list that is made for an empty one.
+globals()["__all__"] = [name for name, value in tuple(globals().items()) if isinstance(value, JobSignal)]
+
 
 def send_enqueued(sender: type, queue: str, task: str, job_ids: Sequence[str]) -> None:
     """Send job_enqueued for jobs that were stored: every way in calls this."""
