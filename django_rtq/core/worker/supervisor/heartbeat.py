@@ -152,7 +152,8 @@ class Heartbeat(Loop):
         except Exception as error:
             if what not in self._failing and not self._stopped.is_set():  # else its connection was closed
                 trace = None if isinstance(error, BrokerError) else error
-                level = logging.WARNING if isinstance(error, BrokerUnavailable) else logging.ERROR
+                is_away = isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused)
+                level = logging.WARNING if is_away else logging.ERROR
                 logger.log(level, "%s (%s) failed, others go on: %s", self.name, what, error, exc_info=trace)
                 self._failing.add(what)
             return None

@@ -14,7 +14,7 @@ from django_rtq.core.broker.worker_broker import TENDED_IN_A_LEASE, WorkerBroker
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.heartbeat import START_SECONDS, Heartbeat
-from django_rtq.exceptions import BrokerFull, BrokerUnavailable
+from django_rtq.exceptions import BrokerFull, BrokerRefused, BrokerUnavailable
 from tests.support.apps import needs, read_incidents, readers_of
 from tests.support.jobs import (
     QUEUE,
@@ -210,15 +210,18 @@ def test_each_chore_is_tried(heartbeat):
     assert [name for name in heartbeat._chores if name in CHORES] == CHORES
 
 
-@pytest.mark.parametrize("error", [RuntimeError("bug"), BrokerFull("no room"), BrokerUnavailable("too slow")])
+ERRORS = {RuntimeError: "ERROR", BrokerFull: "ERROR", BrokerRefused: "ERROR", BrokerUnavailable: "WARNING"}
+
+
+@pytest.mark.parametrize(("kind", "level"), ERRORS.items())
 @pytest.mark.parametrize("failing", [*CHORES, "cancelling", "signing on", "reclaiming"])
 def test_what_fails_stops_nothing_else_and_is_logged_once(
-    redis, broker, heartbeat, shared, monkeypatch, caplog, failing, error
+    redis, broker, heartbeat, shared, monkeypatch, caplog, failing, kind, level
 ):
-    level, done = "WARNING" if isinstance(error, BrokerUnavailable) else "ERROR", set()
+    done = set()
 
     def fail(*args):
-        raise error
+        raise kind("too slow")
 
     for name in ["cancelling", "signing on", *CHORES]:
         act = fail if name == failing else (lambda *args, name=name: done.add(name))
