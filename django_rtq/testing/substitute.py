@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from importlib import import_module
@@ -20,6 +20,7 @@ from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.details import JobDetails
 from django_rtq.exceptions import BrokerError, ConfigurationError, RedisNotAllowed, WorkflowFailed
 from django_rtq.testing.activation import Activation
 from django_rtq.testing.private_redis import SHARED_FAKE, delete_all, new_prefix, shared_fake_server
@@ -28,6 +29,15 @@ from django_rtq.workflows.store import NewWorkflow, WorkflowStore
 
 S = TypeVar("S")
 Item = TypeVar("Item")
+
+
+def _for_coroutines(method: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """What calls this method in a thread."""
+
+    async def call(self: Any, *args: Any, **options: Any) -> Any:
+        return await sync_to_async(getattr(self, method), thread_sensitive=True)(*args, **options)
+
+    return call
 
 
 class Substitute(Activation, list[Item]):
@@ -89,14 +99,11 @@ class Substitute(Activation, list[Item]):
     def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
         """As of a Broker."""
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _FOR_COROUTINES:
-            return sync_to_async(getattr(self, _FOR_COROUTINES[name]), thread_sensitive=True)
-        raise AttributeError(name)
+    @abstractmethod
+    def find(self, job_id: str, queue: str | None = None) -> JobDetails:
+        """As of JobAccess."""
 
-
-#: Methods of JobAccess, and those that do the same in threads.
-_FOR_COROUTINES = {"afind": "find", "acancel": "cancel", "asend": "send", "await_end": "wait"}
+    afind, acancel, asend, await_end = map(_for_coroutines, ("find", "cancel", "send", "wait"))
 
 
 def handles_of_substitutes() -> AbstractContextManager[object]:

@@ -135,6 +135,11 @@ def test_a_task_that_is_not_known_is_compared_as_written(jobs):
     jobs.assert_not_enqueued("shop.tasks.gone", args=(1,))
 
 
+def test_an_assertion_that_does_not_exist_is_an_error(jobs):
+    with pytest.raises(AttributeError, match="'CapturedJobs' object has no attribute 'assert_enqueud'"):
+        jobs.assert_enqueud(charge)
+
+
 def test_a_failure_prints_what_was_enqueued(jobs):
     charge.delay(5, shop="north")
     send_mail.using(run_after=3600).delay("a").cancel()
