@@ -26,14 +26,18 @@ class _Mixin(_TestCase):
     _helper: ClassVar[type[Activation]]
 
     @classmethod
+    def _new_helper(cls) -> Activation:
+        return cls._helper(**cls.eager_options) if cls._helper is EagerJobs else cls._helper()
+
+    @classmethod
     def setUpClass(cls) -> None:
-        helper = cls._helper(**cls.eager_options)
+        helper = cls._new_helper()
         helper.__enter__()
         cls.addClassCleanup(helper.__exit__, None, None, None)
         super().setUpClass()
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
-        with self._helper(**self.eager_options) as self.jobs:
+        with self._new_helper() as self.jobs:
             return super().run(result)
 
 

@@ -73,6 +73,12 @@ class EagerWithRetries(EagerMixin, TransactionTestCase):
         self.assertEqual(names(), [])
 
 
+class CapturedAmongThem(CapturedMixin, EagerWithRetries):
+    def test_retries(self):
+        add_second_group.delay("b")
+        self.jobs.assert_enqueued(add_second_group)
+
+
 class Drained(DrainMixin, TestCase):
     def test_jobs_run_in_the_transaction_of_the_test(self):
         add_second_group.delay("b")
