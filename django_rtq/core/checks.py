@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.core.cache import caches
 from django.core.checks import ERROR, CheckMessage, Error, Warning
@@ -21,9 +21,6 @@ from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.core.transactions import named_database, written_database
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
-
-if TYPE_CHECKING:
-    pass
 
 _PLAIN_URL = re.compile(r"redis://[a-z0-9.-]+(:[1-5]?\d{1,4})?(/\d{1,3})?")
 _DJANGOS_CACHES = "django.core.cache.backends."
