@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -75,10 +76,8 @@ def format_duration(seconds: float | None) -> str:
         return _("%(number)s ms") % {"number": number_format(round(seconds * 1000))}
     if seconds < 9.95:
         return _("%(number)s s") % {"number": number_format(round(seconds, 1), decimal_pos=1)}
-    for most, size, unit in _UNITS:
-        if seconds < most:
-            return unit() % {"number": number_format(round(seconds / size), force_grouping=True)}
-    return _("%(number)s d") % {"number": number_format(round(seconds / 86_400), force_grouping=True)}
+    size, unit = next((size, unit) for most, size, unit in _UNITS if seconds < most)
+    return str(unit % {"number": number_format(round(seconds / size), force_grouping=True)})
 
 
 def format_moment(moment: datetime) -> str:
@@ -103,10 +102,11 @@ def names_text(names: Sequence[str], limit: int) -> str:
     return text % {"names": shown, "count": more}
 
 
-_UNITS: tuple[tuple[float, float, Callable[[], str]], ...] = (
-    (119.5, 1, lambda: _("%(number)s s")),
-    (7200, 60, lambda: _("%(number)s min")),
-    (172_800, 3600, lambda: _("%(number)s h")),
+_UNITS: tuple[tuple[float, int, Any], ...] = (
+    (119.5, 1, gettext_lazy("%(number)s s")),
+    (7200, 60, gettext_lazy("%(number)s min")),
+    (172_800, 3600, gettext_lazy("%(number)s h")),
+    (math.inf, 86_400, gettext_lazy("%(number)s d")),
 )
 
 

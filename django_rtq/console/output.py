@@ -18,8 +18,6 @@ from django_rtq.core.commands.command import one_line
 from django_rtq.core.jobs.serializer import DisplayEncoder
 from django_rtq.databases.clocks import utc_now
 
-LINES_EVERY = 5000  # a log file, where lines cannot be overwritten, gets one line for so many
-
 
 def number(value: int) -> str:
     """1234 as 1,234."""
@@ -127,38 +125,30 @@ def _width(cell: str) -> int:
 
 
 class ProgressLine:
-    """Shows on stderr how far a long command is. A context manager; prints nothing before the first show()."""
+    """Shows how far a long command is, if stderr is a terminal. A context manager; the first show() prints first."""
 
     def __init__(self, out: OutputWrapper, text: str, total: int | None = None, *, shown: bool = True) -> None:
         self._out = out
         self._text = text
         self._of_total = "" if total is None else f" of {number(total)}"
-        self._shown = shown
-        self._redraws = out.isatty()
+        self._shown = shown and out.isatty()
         self._width = 0
-        self._next = LINES_EVERY
 
     def __enter__(self) -> ProgressLine:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         if self._width:
-            self._write(f"\r{' ' * self._width}\r", ending="")
-            self._width = 0
+            self._write(f"\r{' ' * self._width}\r")
 
     def show(self, done: int) -> None:
         """Show that so many are done. May be called very often."""
-        if not self._shown:
-            return
-        line = f"{self._text}: {number(done)}{self._of_total}"
-        if self._redraws:
-            self._write(f"\r{line:<{self._width}}", ending="")
+        if self._shown:
+            line = f"{self._text}: {number(done)}{self._of_total}"
+            self._write(f"\r{line:<{self._width}}")
             self._width = len(line)
-        elif done >= self._next:
-            self._write(line, ending="\n")
-            self._next = done - done % LINES_EVERY + LINES_EVERY
 
-    def _write(self, text: str, *, ending: str) -> None:
+    def _write(self, text: str) -> None:
         # With an own style: Django prints stderr in red otherwise.
-        self._out.write(text, style_func=str, ending=ending)
+        self._out.write(text, style_func=str, ending="")
         self._out.flush()

@@ -1,7 +1,7 @@
 """Metrics of runs, as a process counts them. They are sent at most once a second, with outcomes.
 
 Samples in Redis would be a write for each job; counting in the scripts one command more for each task. What was counted
-by task and not sent yet lies in the memory that the process shares with its supervisor, as dump_counts() wrote it: the
+by task and not sent yet lies in the memory that the process shares with its supervisor, as dump() wrote it: the
 supervisor sends it if the process is killed.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import marshal
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from math import frexp
 from typing import TypeVar
@@ -87,12 +87,6 @@ class QueueCounts:
 
     def calls(self) -> Iterator[Sequence[Argument]]:
         """The arguments of the script calls that store them."""
-        yield from self._calls_of_tasks()
-        clients = [(client, one.runs, round(one.seconds * 1_000_000)) for client, one in self.clients.items()]
-        for triples in _parts(clients):
-            yield (0, 0, 0, *(value for triple in triples for value in triple))
-
-    def _calls_of_tasks(self) -> Iterator[Sequence[Argument]]:
         counters = [
             (f"{name} {task}", number) for task, of_task in self.tasks.items() for name, number in of_task.counters()
         ]
@@ -101,17 +95,13 @@ class QueueCounts:
         for part in _parts(counters):
             yield (*sums, len(part), *(value for pair in part for value in pair))
             sums = (0, 0)
-
-
-def dump_counts(queues: Mapping[str, QueueCounts]) -> bytes:
-    """What was counted by task, for load_counts() in another process. Only tasks that ran since the last call cost."""
-    return b"".join(
-        one.dump or one.make_dump(queue, task) for queue, counts in queues.items() for task, one in counts.tasks.items()
-    )
+        clients = [(client, one.runs, round(one.seconds * 1_000_000)) for client, one in self.clients.items()]
+        for triples in _parts(clients):
+            yield (0, 0, 0, *(value for triple in triples for value in triple))
 
 
 def load_counts(dump: bytes) -> defaultdict[str, QueueCounts]:
-    """By queue what dump_counts() was given."""
+    """By queue what CountedRuns.dump() wrote in another process."""
     queues: defaultdict[str, QueueCounts] = defaultdict(QueueCounts)
     stream = BytesIO(dump)
     while stream.tell() < len(dump):
@@ -171,8 +161,12 @@ class CountedRuns(RunMetrics):
             self._queues[queue].tasks[task].outcomes[outcome] += 1
 
     def dump(self) -> bytes:
-        """What was counted by task since the last report, for the supervisor."""
-        return dump_counts(self._queues)
+        """What was counted by task since the last report, for load_counts(). Only tasks that ran since then cost."""
+        return b"".join(
+            one.dump or one.make_dump(queue, task)
+            for queue, counts in self._queues.items()
+            for task, one in counts.tasks.items()
+        )
 
     def make_due(self) -> bool:
         """Report them in the next round trip. False: there are none."""

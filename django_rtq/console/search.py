@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _
@@ -38,8 +37,11 @@ def read_query(readers: Readers, text: str, longest: int = LONGEST) -> Selection
 
 def with_workflows(readers: Readers, query: Selection) -> Selection:
     """A query with the ids of the workflows that it names. Raises QueryError if there are none, and BrokerError."""
-    flows = _workflow_ids(readers, query.filter.workflow) if query.filter.workflow else ()
-    return replace(query, filter=replace(query.filter, workflow_ids=flows))
+    text = query.filter.workflow
+    ids = workflow_ids_of(readers, text) if text else None
+    if ids == []:
+        raise query_error(f"workflow:{text}", _("no workflow has this name, or it ended long ago"))
+    return replace(query, filter=replace(query.filter, workflow_ids=tuple(ids or ())))
 
 
 def check_states(verb: Verb, selection: Selection) -> None:
@@ -60,23 +62,11 @@ def search(readers: Readers, query: Selection, cursor: str = "", limit: int = 25
     that was never used, unless a shard is silent.
     """
     details = {queue.name: queue for queue in readers.queues.details()}
-    if not readers.silent:
-        _check_queues(query.queues, details)
+    for name in () if readers.silent else query.queues:
+        if name not in details:
+            raise query_error(f"queue:{name}", _("no queue of this name was used yet"), did_you_mean(name, details))
     states = [state for state in STATES if state in (query.states or LISTS)]
     lists = [(name, state) for state in states for name in (query.queues or details) if name in details]
     sizes = list_sizes(details, lists)
     page = readers.job_list.search(lists, query.filter, sizes=sizes, shown=redacted).page(cursor, limit)
     return Found(page=replace(page, jobs=[redacted(job) for job in page.jobs]), total=sum(sizes.values()))
-
-
-def _check_queues(queues: Iterable[str], used: Collection[str]) -> None:
-    for name in queues:
-        if name not in used:
-            raise query_error(f"queue:{name}", _("no queue of this name was used yet"), did_you_mean(name, used))
-
-
-def _workflow_ids(readers: Readers, text: str) -> tuple[str, ...]:
-    ids = workflow_ids_of(readers, text)
-    if ids == []:
-        raise query_error(f"workflow:{text}", _("no workflow has this name, or it ended long ago"))
-    return tuple(ids or ())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.utils.text import format_lazy
@@ -16,7 +15,7 @@ from django_rtq.console import permissions
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.formatting import STATE_LABELS, Grouped, format_number
 from django_rtq.console.internal_tasks import enqueue_rest
-from django_rtq.console.merging import merge
+from django_rtq.console.merging import FIRST, JOINED, ONE, merge
 from django_rtq.console.nouns import OneJob, Place
 from django_rtq.console.reading import actions
 from django_rtq.console.reading.readers import Readers
@@ -326,9 +325,9 @@ def waiting_texts(readers: Readers, queue: str) -> Iterator[str]:
 class Acted:
     """What was done within a time, and the jobs that do the rest."""
 
-    result: Result
-    rest: Sequence[JobHandle[Any]] = ()
-    error: BrokerError | QueueFull | None = None  # the first one
+    result: Result = field(metadata=ONE)
+    rest: Sequence[JobHandle[Any]] = field(default=(), metadata=JOINED)
+    error: BrokerError | QueueFull | None = field(default=None, metadata=FIRST)
 
 
 def act(place: Place, sweep: Sweep, *, seconds: float, limit: int) -> Acted:
@@ -337,10 +336,7 @@ def act(place: Place, sweep: Sweep, *, seconds: float, limit: int) -> Acted:
     A purge leaves nothing to a job, which would wait there, too.
     """
     ends = time.monotonic() + seconds
-    acted = place.readers.in_each_shard(lambda each: _act_here(each, sweep, ends, limit))
-    rest = list(chain.from_iterable(each.rest for each in acted))
-    error = next((each.error for each in acted if each.error is not None), None)
-    return Acted(merge(each.result for each in acted), rest, error)
+    return merge(place.readers.in_each_shard(lambda each: _act_here(each, sweep, ends, limit)))
 
 
 def _act_here(readers: Readers, sweep: Sweep, ends: float, limit: int) -> Acted:

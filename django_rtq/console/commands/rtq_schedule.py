@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
-from django.db import DatabaseError, router
 from django.utils.translation import override
 
 from django_rtq.console.commands.command import Action, SheetCommand
@@ -16,7 +15,6 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.commands.command import Argument, Options, one_line
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.validation import did_you_mean
-from django_rtq.databases.migrating import with_advice
 from django_rtq.models import Schedule, sync_schedules
 
 NAME = Argument("name", metavar="NAME", help="The schedule's name: see list.")
@@ -49,11 +47,8 @@ class Command(SheetCommand):
         if rows or options["json"]:
             self.print_sheet(options, SCHEDULES, rows)
         else:
-            self.stdout.write(
-                self.none('There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.')
-            )
-            if problem := _problem_of_table():
-                self.stdout.write(self.style.WARNING(f"Those of the admin cannot be read: {problem}"))
+            none = 'There are no schedules: see @task(schedule=...), RTQ["SCHEDULES"], and the admin.'
+            self.stdout.write(self.none(none))
 
     def do_run(self, options: Options) -> None:
         entry = self._named(self._read(), options["name"])
@@ -131,12 +126,3 @@ def _switch_declared(entry: ScheduledTask, *, on: bool, is_dry_run: bool) -> boo
         schedules = get_broker(entry.place).schedules
         schedules.set_enabled(entry.name, enabled=on, wake=[entry.task.queue] if on else [])
     return True
-
-
-def _problem_of_table() -> str:
-    """Why the database cannot be asked for schedules; "" if it can. What is listed is their copy in Redis."""
-    try:
-        Schedule.objects.exists()
-    except (DatabaseError, ImproperlyConfigured) as error:
-        return one_line(with_advice(error, router.db_for_read(Schedule)))
-    return ""

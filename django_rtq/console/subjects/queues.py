@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any
@@ -80,18 +80,16 @@ def _number(name: str, title: Any, css: str = "") -> Column:
     def link(queue: Queue, url: PageUrl) -> str:
         return f"{url('queue_change', queue.name)}?state={name}"
 
-    return Column(name, title, attrgetter(f"details.{name}"), NUMBER, link=link, css=_always(css), is_sortable=True)
-
-
-def _always(css: str) -> Callable[[Queue], str] | None:
-    return (lambda queue: css) if css else None
+    return Column(
+        name, title, attrgetter(f"details.{name}"), NUMBER, link=link, css=lambda queue: css, is_sortable=True
+    )
 
 
 def _rate(name: str, title: Any, counter: str, css: str = "") -> Column:
     def value(queue: Queue) -> float | None:
         return None if queue.lately is None else queue.lately.per_minute(counter)
 
-    return Column(name, title, value, RATE, css=_always(css), is_sortable=True)
+    return Column(name, title, value, RATE, css=lambda queue: css, is_sortable=True)
 
 
 class Queues(Sheet[Queue]):

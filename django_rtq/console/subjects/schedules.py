@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils.formats import date_format, number_format
 from django.utils.timezone import localtime
-from django.utils.translation import get_language, gettext, ngettext
+from django.utils.translation import get_language, gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.formatting import format_duration
@@ -77,27 +77,28 @@ def schedule_text(schedule: Schedule) -> str:
     """When it runs, in words. Cron expressions are explained in English only."""
     if (get_language() or "en").startswith("en"):
         return schedule.explain()
-    if schedule.every_ms:
-        if schedule.start:
-            text = gettext("every %(duration)s, counted from %(start)s")
-            return text % {"duration": _length(schedule.every_ms), "start": f"{schedule.start:{START_FORMAT}}"}
-        return gettext("every %(duration)s") % {"duration": _length(schedule.every_ms)}
-    return f"{schedule.expression} ({schedule.zone})"
+    if not schedule.every_ms:
+        return f"{schedule.expression} ({schedule.zone})"
+    duration = _length(schedule.every_ms)
+    if not schedule.start:
+        return gettext("every %(duration)s") % {"duration": duration}
+    text = gettext("every %(duration)s, counted from %(start)s")
+    return text % {"duration": duration, "start": f"{schedule.start:{START_FORMAT}}"}
 
 
 def _length(ms: int) -> str:
     """The exact duration, in the largest unit that divides it."""
     for size, unit in _LENGTHS:
         if ms % size == 0:
-            return unit(ms // size)
+            return str(unit % {"number": ms // size})
     return gettext("%(number)s s") % {"number": number_format(ms / 1000)}
 
 
-_LENGTHS: tuple[tuple[int, Callable[[int], str]], ...] = (
-    (86_400_000, lambda n: ngettext("%(number)d day", "%(number)d days", n) % {"number": n}),
-    (3_600_000, lambda n: ngettext("%(number)d hour", "%(number)d hours", n) % {"number": n}),
-    (60_000, lambda n: ngettext("%(number)d minute", "%(number)d minutes", n) % {"number": n}),
-    (1000, lambda n: ngettext("%(number)d second", "%(number)d seconds", n) % {"number": n}),
+_LENGTHS: tuple[tuple[int, Any], ...] = (
+    (86_400_000, ngettext_lazy("%(number)d day", "%(number)d days", "number")),
+    (3_600_000, ngettext_lazy("%(number)d hour", "%(number)d hours", "number")),
+    (60_000, ngettext_lazy("%(number)d minute", "%(number)d minutes", "number")),
+    (1000, ngettext_lazy("%(number)d second", "%(number)d seconds", "number")),
 )
 
 
