@@ -5,7 +5,7 @@ import os
 import pytest
 
 from django_rtq.console import run_metrics as tally_module
-from django_rtq.console.histogram import bucket_of, midpoint_of
+from django_rtq.console.histogram import bucket_of
 from django_rtq.console.run_metrics import CountedRuns, load_counts
 from django_rtq.core.worker.options import WorkerOptions
 from django_rtq.core.worker.outcome import Acked, Buried, Expired, Retried
@@ -82,16 +82,6 @@ def test_the_time_of_failed_runs_counts_for_the_task_only():
     of_task = dict(zip(told[::2], told[1::2], strict=True))
     assert (run_ms, wait_ms) == (500, 30)
     assert (of_task[f"run_us {TASK}"], of_task[f"wait_ms {TASK}"]) == (1_500_000, 30)
-
-
-def test_no_wait_and_no_time_at_all_are_counted_too():
-    metrics = CountedRuns()
-    metrics.add_done(run_of(seconds=0.0), 0)
-
-    ((counters, _),) = metrics.take_due().values()
-
-    assert f"r0 {TASK}" in counters
-    assert midpoint_of(0) == 0
 
 
 def test_each_queue_is_told_of_its_own():

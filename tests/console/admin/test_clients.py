@@ -11,7 +11,7 @@ from django_rtq.core.jobs.job import JobState
 from tests.console.admin.conftest import ALL, logged, text
 from tests.console.admin.test_dead_letters import BULK, hidden_fields, said
 from tests.support.commands import dead_letter
-from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, scheduled_job
+from tests.support.jobs import QUEUE, claimed_job, queued_job, scheduled_job
 from tests.support.workflows import begun_flow
 
 LIST = "/admin/django_rtq/client/"
@@ -73,24 +73,14 @@ def test_a_client_is_paused_and_resumed(broker, readers, operator):
 
     answer = operator.post(f"{LIST}pause/", {"client": "bakery", "queue": QUEUE})
     assert answer["Location"] == f"{PAGE}?client=bakery"
-    assert claim(broker) == []
     (found,) = readers.clients.get("bakery", [QUEUE])
     assert found.pause.by.startswith("user-")
-    assert "paused by user-" in text(operator.get(f"{PAGE}?client=bakery"))
     operator.post(f"{LIST}pause/", {"client": "bakery"})
     assert all(one.pause for one in readers.clients.get("bakery"))
-    operator.post(f"{LIST}pause/", {"client": "bakery"})
-    assert "already paused" in said(operator)
 
     operator.post(f"{LIST}resume/", {"client": "bakery"})
     assert not any(one.pause for one in readers.clients.get("bakery"))
-    operator.post(f"{LIST}resume/", {"client": "bakery"})
-    assert "is not paused" in said(operator)
-    assert sorted(logged()) == [
-        "Paused in default.",
-        "Paused in low.",
-        "Resumed in default, low.",
-    ]
+    assert sorted(logged()) == ["Paused in default.", "Paused in low.", "Resumed in default, low."]
     assert {entry.object_id for entry in LogEntry.objects.all()} == {"bakery"}
 
 
@@ -161,7 +151,7 @@ def test_its_jobs_are_cancelled_in_all_queues_after_a_question(broker, readers, 
     assert readers.find(running.id).state is JobState.RUNNING
     assert logged()[0].startswith("3 jobs were cancelled. (Filter: client:bakery, ")
     assert "Cancel 1 waiting job?" in text(operator.post(f"{BULK}cancel/", {"q": "client:bakery"}))
-    operator.get(f"{BULK}cancel/?q=client:grocer")
+    assert operator.get(f"{BULK}cancel/?q=client:grocer")["Location"] == f"{PAGE}?client=grocer"
     assert "no job matches any more" in said(operator)
 
 

@@ -21,7 +21,6 @@ PAGE = "/admin/django_rtq/deadletter/"
 BULK = "/admin/django_rtq/job/bulk/"
 DEAD = f"queue:{QUEUE} state:dead"
 LATER = 10**15
-CONFIRMED = {"confirmed": "yes"}
 
 
 def hidden_fields(html):
@@ -66,7 +65,7 @@ def test_who_comes_second_is_told_so(broker, operator, readers):
 def test_one_form_names_a_thousand_at_most(broker, operator, readers, settings):
     ids = [job_id for _ in range(3) for job_id in dead_letters(broker, 400)]
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
-    operator.post(f"{BULK}discard/", {"queue": QUEUE, "id": ids, **CONFIRMED})
+    operator.post(f"{BULK}discard/", {"queue": QUEUE, "id": ids, "confirmed": "yes"})
     assert readers.queues.get(QUEUE).dead == 200
 
 

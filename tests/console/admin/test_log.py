@@ -1,26 +1,14 @@
 """Django's admin log has an entry for each action."""
 
-import pytest
-
 from django_rtq.console.admin.action_log import MAX_CHARACTERS, log_action
 from django_rtq.models import Queue
 from tests.console.admin.conftest import logged
 
 
-@pytest.fixture
-def act(rf, admin_user):
-    """Writes an entry about a queue."""
-
-    def write(message, ids=()):
-        request = rf.get("/")
-        request.user = admin_user
-        log_action(request, Queue(name="mail"), message, ids)
-
-    return write
-
-
-def test_long_texts_and_many_ids_are_cut(act):
-    act("x" * 5000, [f"{n}" * 100 for n in range(1000, 1100)])
+def test_long_texts_and_many_ids_are_cut(rf, admin_user):
+    request = rf.get("/")
+    request.user = admin_user
+    log_action(request, Queue(name="mail"), "x" * 5000, [f"{n}" * 100 for n in range(1000, 1100)])
     (entry,) = logged()
     text, *ids = entry.split(" ")
     assert len(text) == MAX_CHARACTERS

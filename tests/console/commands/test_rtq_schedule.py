@@ -197,6 +197,9 @@ def test_a_row_whose_task_is_gone_is_told_and_can_be_switched_off(broker, nightl
     assert "No task" in shown("nightly")["problem"]
     assert run("rtq_schedule", "run", "nightly").code == 1
     assert run("rtq_schedule", "disable", "nightly").out == "nightly is disabled.\n"
+    for options in ([], ["--dry-run"]):
+        ran = run("rtq_schedule", "enable", "nightly", *options)
+        assert (ran.code, ran.error.startswith("nightly is invalid: No task")) == (1, True)
     assert not Schedule.objects.get().enabled
 
 
@@ -269,17 +272,6 @@ def test_it_starts_without_redis_too(caplog):
         copy_schedules()
 
     assert "could not copy the schedules" in caplog.text
-
-
-def test_a_row_that_cannot_work_is_not_switched_on(broker, nightly, monkeypatch):
-    nightly.switch(on=False)
-    monkeypatch.setattr(registry, "_tasks", {})
-
-    for options in ([], ["--dry-run"]):
-        ran = run("rtq_schedule", "enable", "nightly", *options)
-        assert (ran.code, ran.error.startswith("nightly is invalid: No task")) == (1, True)
-
-    assert not Schedule.objects.get().enabled
 
 
 def test_a_row_of_an_internal_task_is_not_started_by_hand(broker, nightly):

@@ -32,6 +32,8 @@ FAILS = {"failures": {CHARGE: last_runs((34, 36))}, "tasks": {CHARGE: TaskMetric
 
 
 BUSY, NONE = (0, 5000), (0, 0)
+ROW_OF_FAILURES = last_runs(in_a_row=800, since=ago(3000))
+HOLDS_TWO = (TaskPause(task="charge", seconds=60.0, by="", held=2),)
 
 
 @pytest.mark.parametrize(
@@ -107,19 +109,6 @@ def test_of_a_task_that_runs_seldom_two_hours_count(figures, severity):
     assert [(each.kind, each.severity) for each in found] == ([("task_failing", severity)] if severity else [])
 
 
-def test_a_task_that_failed_a_while_ago_is_not_told_because_others_fail():
-    tasks = {CHARGE: TaskMetrics(done=50, failed=40), "ship": TaskMetrics(done=50, failed=1)}
-    found = row(tasks=tasks, failures={"ship": last_runs((1, 1))}, counts={"failed": minutes(1)})
-    assert kinds(found) == []
-
-
-@pytest.mark.parametrize(("retrying", "is_told"), [(800, True), (0, False)])
-def test_failed_jobs_that_wait_long_for_their_next_attempts_are_told(retrying, is_told):
-    found = row(failures={CHARGE: last_runs(in_a_row=800, since=ago(3000))}, retrying=retrying)
-
-    assert kinds(found) == ["task_failing"] * is_told
-
-
 @pytest.mark.parametrize(
     ("options", "details", "found"),
     [
@@ -128,9 +117,31 @@ def test_failed_jobs_that_wait_long_for_their_next_attempts_are_told(retrying, i
         ({"dead_letters": 18}, {"dead": 578, "counts": {"dead": minutes(18)}}, ["dead_letters"]),
         ({"oldest_seconds": 20}, {"queued": 5, "oldest_seconds": 21.0}, ["long_wait"]),
         ({"oldest_seconds": 20}, {"queued": 5, "oldest_seconds": 19.0}, []),
+        # a task failed a while ago, and others fail now
+        (
+            {},
+            {
+                "tasks": {CHARGE: TaskMetrics(done=50, failed=40), "ship": TaskMetrics(done=50, failed=1)},
+                "failures": {"ship": last_runs((1, 1))},
+                "counts": {"failed": minutes(1)},
+            },
+            [],
+        ),
+        # failed jobs wait long for their next attempts
+        ({}, {"failures": {CHARGE: ROW_OF_FAILURES}, "retrying": 800}, ["task_failing"]),
+        ({}, {"failures": {CHARGE: ROW_OF_FAILURES}}, []),
+        # dead letters do not grow, or were requeued
+        ({}, {"dead": 578}, []),
+        ({}, {"counts": {"dead": minutes(9)}}, []),
+        # waits in a queue that nobody serves are a part of that
+        ({}, {"name": "calls", "queued": 5, "oldest_seconds": 90.0}, ["queue_unserved"]),
+        ({}, {"name": "calls", "queued": 5, "oldest_seconds": 900.0}, ["queue_unserved"]),
+        # jobs of paused tasks need no scheduler
+        ({}, {"scheduled": 2, "scheduler_seconds": 900.0, "paused_tasks": HOLDS_TWO}, ["task_paused"]),
+        ({}, {"scheduled": 3, "scheduler_seconds": 900.0, "paused_tasks": HOLDS_TWO}, ["no_scheduler", "task_paused"]),
     ],
 )
-def test_when_it_is_told_is_a_setting(options, details, found):
+def test_what_is_told_and_when_it_is_a_setting(options, details, found):
     with override_settings(RTQ={"INCIDENTS": options}):
         assert kinds(row(**details)) == found
 
@@ -254,20 +265,11 @@ def test_a_long_error_shows_that_it_was_cut():
     assert found.text.endswith("no stock no stoc….")
 
 
-def test_dead_letters_that_do_not_grow_and_requeued_ones_are_none():
-    assert kinds(row(dead=578), row("low", counts={"dead": minutes(9)})) == []
-
-
 def test_a_long_wait_is_told_with_how_many_wait():
     (found,) = incidents(row(queued=5, clients=2, oldest_seconds=900.0))
 
     assert (found.kind, found.queue, found.since) == ("long_wait", "mail", ago(900))
     assert found.text == "Queue mail: the oldest job has been waiting for 15 min. Waiting: 5 (clients: 2)."
-
-
-@pytest.mark.parametrize("oldest", [90.0, 900.0])
-def test_waits_in_a_queue_that_nobody_serves_are_a_part_of_that(oldest):
-    assert kinds(row("calls", queued=5, oldest_seconds=oldest)) == ["queue_unserved"]
 
 
 def test_waits_in_a_paused_queue_are_no_surprise():
@@ -341,13 +343,6 @@ def test_a_workflow_that_has_been_blocked_for_an_hour_is_told_with_its_cure():
     assert first.actions == (Action.SHOW_WORKFLOW,)
     assert first.id != second.id
     assert first.as_dict()["workflow"] == "0123456789ab"
-
-
-def test_jobs_of_paused_tasks_need_no_scheduler():
-    pauses = (TaskPause(task="charge", seconds=60.0, by="", held=2),)
-
-    assert kinds(row(scheduled=2, scheduler_seconds=900.0, paused_tasks=pauses)) == ["task_paused"]
-    assert "no_scheduler" in kinds(row(scheduled=3, scheduler_seconds=900.0, paused_tasks=pauses))
 
 
 @pytest.mark.parametrize(

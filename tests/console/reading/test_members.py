@@ -1,9 +1,6 @@
 """Jobs of workflows are found by their workflow, and know it."""
 
-from io import StringIO
-
 import pytest
-from django.core.management import call_command
 
 from django_rtq import workflow
 from django_rtq.console.reading.jobs.job_filter import JobFilter
@@ -16,6 +13,7 @@ from django_rtq.testing import drain
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import Workflow
 from tests.app import workflow_steps as tasks
+from tests.support.commands import run
 from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end
@@ -81,10 +79,7 @@ def test_a_workflow_that_nobody_knows_is_named(broker):
 def test_the_jobs_of_a_workflow_are_acted_on(broker):
     two_flows(broker)
 
-    out = StringIO()
-    call_command("rtq_jobs", "requeue", "--query", "workflow:flow", stdout=out)
-
-    assert "2 dead letters were requeued." in out.getvalue()
+    assert run("rtq_jobs", "requeue", "--query", "workflow:flow").out == "2 dead letters were requeued.\n"
     assert broker.redis.execute_one(("ZCARD", broker.keys.of("default").dead)) == 0
 
 
@@ -137,14 +132,8 @@ def reasons():
     return list(why_not_started(progress, progress.steps[1]))
 
 
-def test_the_commands_say_it(broker):
-    members = two_flows(broker)
-    out = StringIO()
+def test_the_command_says_it(broker):
+    shown = run("rtq_jobs", "show", two_flows(broker)[0]).out
 
-    call_command("rtq_jobs", "show", members[0], stdout=out)
-    call_command("rtq_workflows", "show", FLOW, stdout=out)
-
-    text = out.getvalue()
-    assert f"Workflow:   {FLOW} flow, blocked. This is a job of step 0, t" in text
-    assert "Blocked:    2 of 3 jobs of step t are dead." in text
-    assert "waiting  default  0 of 1     0                0  0            2 of 3 jobs of step t are dead" in text
+    assert f"Workflow:   {FLOW} flow, blocked. This is a job of step 0, t" in shown
+    assert "Blocked:    2 of 3 jobs of step t are dead." in shown

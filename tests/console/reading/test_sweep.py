@@ -12,6 +12,7 @@ from django_rtq.console.reading.sweep import Sweep
 from django_rtq.core.jobs.job import JobState
 from tests.support.commands import dead_letter
 from tests.support.jobs import QUEUE, SEEDS, claimed_jobs, new_job, queued_job, scheduled_job
+from tests.support.receivers import receiving
 from tests.support.snapshots import live_jobs, snapshot
 from tests.support.sweeps import count, run, sweep
 
@@ -64,19 +65,12 @@ def test_jobs_that_are_made_later_are_left_out(redis, broker, readers):
 
 def test_what_is_done_is_signalled(redis, broker, readers):
     cancelled, promoted = [], []
-
-    def hear_cancelled(job_id, **_):
-        cancelled.append(job_id)
-
-    def hear_promoted(job_ids, **_):
-        promoted.extend(job_ids)
-
-    signals.job_cancelled.connect(hear_cancelled)
-    signals.job_promoted.connect(hear_promoted)
     jobs = sorted(job.id for job in seeded(broker, "scheduled", 2))
 
-    done(readers, "scheduled", "run_now")
-    done(readers, "queued", "cancel")
+    with receiving(lambda job_ids, **_: promoted.extend(job_ids), signals.job_promoted):
+        done(readers, "scheduled", "run_now")
+    with receiving(lambda job_id, **_: cancelled.append(job_id), signals.job_cancelled):
+        done(readers, "queued", "cancel")
 
     assert sorted(cancelled) == sorted(promoted) == jobs
 
