@@ -210,36 +210,28 @@ def readers(broker):
 DATABASES = ["sqlite", "postgres", "mariadb"] if os.environ.get("RTQ_DATABASES") == "all" else ["sqlite"]
 
 
-def skip_unless_wanted(database):
-    """Skip a test of one database that this run leaves out."""
+def server_of_session(database, server):
+    """It runs until the end of the session. Without its programs, or if it is not wanted, tests are skipped."""
     if database not in DATABASES:
         pytest.skip(f"{database}: only with RTQ_DATABASES=all")
+    try:
+        server.__enter__()
+    except (PostgresUnavailable, MariaDBUnavailable) as problem:
+        pytest.skip(f"{database}: {problem}")
+    yield server
+    server.__exit__()
 
 
 @pytest.fixture(scope="session")
 def postgres():
-    """A PostgreSQL server of this session. Without the programs, tests that need it are skipped."""
-    skip_unless_wanted("postgres")
-    server = PrivatePostgres(unix_socket=True, arguments=["-c", "fsync=off"])
-    try:
-        server.__enter__()
-    except PostgresUnavailable as problem:
-        pytest.skip(f"PostgreSQL: {problem}")
-    yield server
-    server.__exit__()
+    """A PostgreSQL server of this session."""
+    yield from server_of_session("postgres", PrivatePostgres(unix_socket=True, arguments=["-c", "fsync=off"]))
 
 
 @pytest.fixture(scope="session")
 def mariadb():
-    """A MariaDB server of this session. Without the programs, tests that need it are skipped."""
-    skip_unless_wanted("mariadb")
-    server = PrivateMariaDB()
-    try:
-        server.__enter__()
-    except MariaDBUnavailable as problem:
-        pytest.skip(f"MariaDB: {problem}")
-    yield server
-    server.__exit__()
+    """A MariaDB server of this session."""
+    yield from server_of_session("mariadb", PrivateMariaDB())
 
 
 @pytest.fixture(params=DATABASES)

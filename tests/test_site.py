@@ -55,11 +55,17 @@ def test_a_fault_is_named(site, html, message):
     assert said.endswith(f"{message}\n")
 
 
-def test_a_page_that_no_page_leads_to_is_named(site):
-    (site / "lonely.html").write_text('<a href="index.html">one</a>')
-    assert check(site) == (1, "lonely.html: no page leads to it\n")
-
-
-def test_a_style_sheet_loads_nothing_from_another_host(site):
-    (site / "site.css").write_text("@import url(https://fonts.example/x.css);")
-    assert check(site) == (1, "site.css: loads https://fonts.example/x.css from another host\n")
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("lonely.html", '<a href="index.html">one</a>', "no page leads to it"),
+        (
+            "site.css",
+            "@import url(https://fonts.example/x.css);",
+            "loads https://fonts.example/x.css from another host",
+        ),
+    ],
+)
+def test_a_file_with_a_fault_is_named(site, name, text, message):
+    (site / name).write_text(text)
+    assert check(site) == (1, f"{name}: {message}\n")

@@ -11,6 +11,7 @@ from django_rtq.core.tasks import registry
 from testproject.redis_server import PrivateRedis
 from tests.backend.own_redis import reports_in, tasks_setting
 from tests.core.worker.conftest import databases_of_the_session, journal, rtq_worker  # noqa: F401
+from tests.support.receivers import receiving
 from tests.support.redis_server import Redis
 from tests.support.waiting import wait_until
 
@@ -18,17 +19,13 @@ from tests.support.waiting import wait_until
 @pytest.fixture
 def told():
     """Name of the signal, sender and result of each signal of django.tasks in this process."""
-    found, receivers = [], []
-    for name, signal in (("enqueued", task_enqueued), ("started", task_started), ("finished", task_finished)):
+    found, names = [], {task_enqueued: "enqueued", task_started: "started", task_finished: "finished"}
 
-        def note(sender, task_result, name=name, **kwargs):
-            found.append((name, sender, task_result))
+    def note(signal, sender, task_result, **kwargs):
+        found.append((names[signal], sender, task_result))
 
-        receivers.append((signal, note))
-        signal.connect(note)
-    yield found
-    for signal, note in receivers:
-        signal.disconnect(note)
+    with receiving(note, *names):
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,10 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.tasks import registry
 from tests.app import django_tasks as tasks
 from tests.app import tasks as own_tasks
+from tests.backend.results import finished, refreshed
 from tests.support.waiting import wait_until
 
 READY, RUNNING, FAILED, SUCCESSFUL = (TaskResultStatus[name] for name in ("READY", "RUNNING", "FAILED", "SUCCESSFUL"))
-
-
-def refreshed(result):
-    result.refresh()
-    return result
 
 
 def test_jobs_are_stored_in_the_redis_of_their_backend(report_tasks, redis, other):
@@ -88,11 +84,9 @@ def test_a_worker_of_the_backend_runs_its_jobs_and_no_others(report_tasks, repor
     worker = report_worker("--backend", "reports")
     result = report_tasks.order.enqueue("x")
 
-    wait_until(lambda: refreshed(result).is_finished)
-    assert result.status is SUCCESSFUL
+    assert finished(result).status is SUCCESSFUL
     build = report_tasks.build.get_result(result.return_value)
-    wait_until(lambda: refreshed(build).is_finished)
-    assert build.return_value == "x is built"
+    assert finished(build).return_value == "x is built"
     assert journal.names() == ["x"]
     (note,) = readers_of().job_list.search([("default", "queued")]).page().jobs  # of delay(), in RTQ["REDIS"]
     assert (note.task, note.args) == ("tests.app.tasks.note", ["x"])
@@ -106,9 +100,8 @@ def test_the_context_knows_its_backend(report_tasks, report_worker):
     result = report_tasks.look.enqueue()
     undeclared = tasks.attempt_of.using(backend="reports").enqueue()
 
-    wait_until(lambda: refreshed(result).is_finished and refreshed(undeclared).is_finished)
-    assert result.return_value == ["reports", "RUNNING"]
-    assert undeclared.return_value[1] == undeclared.id
+    assert finished(result).return_value == ["reports", "RUNNING"]
+    assert finished(undeclared).return_value[1] == undeclared.id
 
 
 def test_another_worker_says_whom_it_does_not_serve(report_tasks, report_worker, journal):
@@ -141,8 +134,7 @@ def test_a_crash_is_told_by_its_supervisor(report_tasks, report_worker, journal)
     journal.wait("start", "first")
     os.kill(worker.child, signal.SIGKILL)
 
-    told = journal.wait("task_finished", f"{result.id}-FAILED-None")
-    assert told.pid == worker.pid
+    assert journal.wait("task_finished", f"{result.id}-FAILED-None").pid == worker.pid
     assert refreshed(result).status is FAILED
     assert (result.backend, result.attempts) == ("reports", 1)
     assert result.errors[0].exception_class.__name__ == "WorkerLost"

@@ -4,18 +4,9 @@ from django.test import override_settings
 
 from django_rtq.backend.compat import BaseTaskBackend, TaskResultStatus
 from tests.backend.newsletter import delivery
-from tests.support.waiting import wait_until
+from tests.backend.results import finished
 
 IMMEDIATE = f"{BaseTaskBackend.__module__.partition('.base')[0]}.immediate.ImmediateBackend"
-
-
-def finished(result):
-    def is_finished():
-        result.refresh()
-        return result.is_finished
-
-    wait_until(is_finished)
-    return result
 
 
 def test_its_jobs_enqueue_run_and_read_each_other(rtq_worker):

@@ -4,19 +4,9 @@ import pytest
 
 from django_rtq.backend.compat import TaskResultStatus
 from tests.app import django_tasks as tasks
-from tests.support.waiting import wait_until
+from tests.backend.results import finished, refreshed
 
 READY, RUNNING, FAILED, SUCCESSFUL = (TaskResultStatus[name] for name in ("READY", "RUNNING", "FAILED", "SUCCESSFUL"))
-
-
-def refreshed(result):
-    result.refresh()
-    return result
-
-
-def finished(result):
-    wait_until(lambda: refreshed(result).is_finished)
-    return result
 
 
 def test_functions_and_coroutines_run_and_their_results_are_complete(rtq_worker):

@@ -95,29 +95,35 @@ def test_a_job_that_was_sent_already_is_not_doubled(names):
     assert not OutboxJob.objects.exists()
 
 
-@pytest.mark.parametrize("has_run", [False, True])
-def test_a_job_that_has_run_is_not_doubled_when_its_id_is_forgotten(names, redis, has_run):
+def left_row(**fields):
+    """A job of long ago whose row is due. Returns the job."""
     made = time.time_ns() // 1_000_000 - 200_000
     job = new_job(body='{"task": "tests.app.tasks.note", "args": ["a"]}')._replace(id=job_id("a", made))
-    if has_run:
+    row = {"pk": job.id, "queue": QUEUE, "task": note.name, "job": json.dumps(job), "due_at": timezone.now(), **fields}
+    OutboxJob.objects.create(**row)
+    return job
+
+
+@pytest.mark.parametrize("before", ["nothing", "it has run", "it is elsewhere"])
+def test_a_job_is_not_doubled_when_its_id_is_forgotten_or_it_is_in_another_queue(names, redis, readers, before):
+    job = left_row()
+    if before == "it has run":
         get_broker().enqueue(QUEUE, [job])
         assert claim(get_broker(), worker="w1") == [job.id]
         settle(get_broker(), "ack", job, worker="w1")
         for_workers(get_broker()).sign_off([QUEUE], "w1")
         assert redis.delete("{rtq:default}:finished")
-    OutboxJob.objects.create(
-        pk=job.id, queue=QUEUE, task="tests.app.tasks.note", job=json.dumps(job), due_at=timezone.now()
-    )
+    elif before == "it is elsewhere":
+        get_broker().enqueue("other", [job])
 
     assert move() == 1
-    assert names() == ([] if has_run else ["a"])
+    assert readers.queues.get(QUEUE).queued == (before == "nothing")
+    assert names() == (["a"] if before == "nothing" else [])
     assert not OutboxJob.objects.exists()
 
 
 def test_a_row_of_another_format_stays(names, caplog):
-    job = new_job(body='{"task": "tests.app.tasks.note", "args": ["a"]}')
-    row = {"pk": job.id, "queue": QUEUE, "task": "t", "job": json.dumps(job), "due_at": timezone.now(), "format": 3}
-    OutboxJob.objects.create(**row)
+    job = left_row(task="t", format=3)
 
     assert move() == 1
     assert names() == []
@@ -127,19 +133,6 @@ def test_a_row_of_another_format_stays(names, caplog):
     OutboxJob.objects.update(format=1, due_at=timezone.now())
     assert move() == 1
     assert names() == ["a"]
-
-
-def test_a_job_in_another_queue_is_not_doubled(names, readers):
-    made = time.time_ns() // 1_000_000 - 200_000
-    job = new_job(body='{"task": "tests.app.tasks.note", "args": ["a"]}')._replace(id=job_id("a", made))
-    get_broker().enqueue("other", [job])
-    OutboxJob.objects.create(
-        pk=job.id, queue=QUEUE, task="tests.app.tasks.note", job=json.dumps(job), due_at=timezone.now()
-    )
-
-    assert move() == 1
-    assert readers.queues.get(QUEUE).queued == 0
-    assert not OutboxJob.objects.exists()
 
 
 def test_unique_jobs_and_delays(leave, names):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq import BatchFailed, Call, JobState, current_job
+from django_rtq import BatchFailed, Bury, Call, JobState, current_job
 from django_rtq.core.worker.process.running.batch import BatchWatch
 from django_rtq.exceptions import InvalidStep, InvalidWorkflow, PayloadError, TimeLimitExceeded
 from django_rtq.testing import drain, eager
@@ -96,17 +96,28 @@ def test_eager_calls_with_one_job_at_once(batches):
 
 
 @pytest.mark.parametrize(
-    ("value", "found"), [([1], "a list of 1"), ((1, 2, 3), "a list of 3"), ({}, "a dict"), ("ab", "a str")]
+    ("task", "argument", "error", "words"),
+    [
+        (tasks.returns, [1], Bury, "got 2 calls and returned a list of 1"),
+        (tasks.returns, (1, 2, 3), Bury, "got 2 calls and returned a list of 3"),
+        (tasks.returns, {}, Bury, "got 2 calls and returned a dict"),
+        (tasks.returns, "ab", Bury, "got 2 calls and returned a str"),
+        (tasks.names_call, 2, Bury, "raised BatchFailed for call 2, but it got 2 calls"),
+        (tasks.does, "step", InvalidStep, "gets many jobs at once"),
+        (tasks.does, "sleep", InvalidStep, "gets many jobs at once"),
+        (tasks.does, "wait", InvalidStep, "gets many jobs at once"),
+        (tasks.does, "workflow", InvalidWorkflow, "gets many jobs at once"),
+    ],
 )
-def test_results_that_do_not_fit_make_the_jobs_dead_and_say_why(value, found):
+def test_what_such_a_function_cannot_do_fails_its_jobs_and_is_said(task, argument, error, words):
     for _ in range(2):
-        tasks.returns.delay(value=value)
+        task.delay(value=argument) if task is tasks.returns else task.delay(argument)
 
     runs = drain(raise_errors=False)
 
-    assert states(runs) == ["dead", "dead"]
-    assert found.replace("tuple", "list") in str(runs[0].error)
-    assert "got 2 calls" in str(runs[0].error)
+    assert states(runs) == ["retrying" if error is InvalidWorkflow else "dead"] * 2
+    assert [type(run.error) for run in runs] == [error, error]
+    assert words in str(runs[0].error)
 
 
 def test_one_result_that_cannot_be_stored_is_no_failure_of_the_others():
@@ -131,16 +142,6 @@ def test_only_the_calls_that_are_named_fail(batches):
     ]  # fmt: skip
     assert batches() == ["0 1 2 3 4", "1", "1"]
     assert states(drain(raise_errors=False, until=2)) == ["retrying"]
-
-
-def test_an_error_of_a_call_that_is_not_there_makes_the_jobs_dead():
-    for _ in range(2):
-        tasks.names_call.delay(2)
-
-    runs = drain(raise_errors=False)
-
-    assert states(runs) == ["dead", "dead"]
-    assert "raised BatchFailed for call 2, but it got 2 calls" in str(runs[0].error)
 
 
 def test_another_error_fails_all_and_then_they_run_in_halves_so_that_one_job_does_not_bury_the_others(batches):
@@ -173,23 +174,6 @@ def test_the_shortest_time_limit_is_that_of_the_batch():
 
     assert states(runs) == ["dead", "dead"]
     assert all(isinstance(run.error, TimeLimitExceeded) for run in runs)
-
-
-# -- what such a function cannot do
-
-
-@pytest.mark.parametrize(
-    ("what", "error"),
-    [("step", InvalidStep), ("sleep", InvalidStep), ("wait", InvalidStep), ("workflow", InvalidWorkflow)],
-)
-def test_steps_and_workflows_are_refused(what, error):
-    for _ in range(2):
-        tasks.does.delay(what)
-
-    runs = drain(raise_errors=False)
-
-    assert [type(run.error) for run in runs] == [error, error]
-    assert "gets many jobs at once" in str(runs[0].error)
 
 
 def test_the_current_job_is_the_first_and_all_get_its_progress(readers):

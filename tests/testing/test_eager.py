@@ -11,6 +11,7 @@ from django.utils import translation
 from django_rtq import JobState, current_job, signals, task
 from django_rtq.exceptions import Bury, DuplicateJob, JobFailed, Retry, TimeLimitExceeded, Unserializable, WrongState
 from django_rtq.testing import eager
+from tests.support.receivers import receiving
 from tests.testing import tasks
 from tests.testing.tasks import charge, describe, fetch, flaky, give_up, later, once, outer, send_mail
 
@@ -225,21 +226,16 @@ def starts(key, number):
 
 def test_the_signals_of_a_worker_are_sent(runs):
     seen = []
-
-    def note(name):
-        return lambda **details: seen.append((name, details.get("job") and details["job"].args))
-
     names = ["job_enqueued", "job_started", "job_succeeded", "job_retried", "job_buried"]
-    receivers = {name: note(name) for name in names}
-    for name, receiver in receivers.items():
-        getattr(signals, name).connect(receiver)
-    try:
+    by_signal = {getattr(signals, name): name for name in names}
+
+    def note(signal, **details):
+        seen.append((by_signal[signal], details.get("job") and details["job"].args))
+
+    with receiving(note, *by_signal):
         send_mail.delay("a")
         with pytest.raises(Bury):
             give_up.delay("b")
-    finally:
-        for name, receiver in receivers.items():
-            getattr(signals, name).disconnect(receiver)
     assert seen == [
         ("job_started", ["a"]),
         ("job_succeeded", ["a"]),

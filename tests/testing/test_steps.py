@@ -144,9 +144,11 @@ class TestDrain:
             ("text", "takes seconds or a timedelta"),
             ("no_name", "the name of an event is '', but has to be a str"),
             ("in_atomic", r"sleep\(\) cannot be called within atomic\(\), here of database 'default'"),
+            ("too_often", "a job sleeps and waits 2 times at the most"),
         ],
     )
-    def test_what_cannot_be_waited_for_makes_a_dead_letter(self, db, scene, words):
+    def test_what_cannot_be_waited_for_makes_a_dead_letter(self, db, monkeypatch, scene, words):
+        monkeypatch.setattr(job_steps, "MAX_STEPS", 2)
         misuse.delay(scene)
 
         with pytest.raises(InvalidStep, match=words):
@@ -156,13 +158,6 @@ class TestDrain:
         once.delay()
 
         with pytest.raises(InvalidStep, match=r"wait\('x'\) cannot be called in a task with exactly_once"):
-            drain()
-
-    def test_a_job_waits_so_many_times(self, monkeypatch):
-        monkeypatch.setattr(job_steps, "MAX_STEPS", 2)
-        misuse.delay("too_often")
-
-        with pytest.raises(InvalidStep, match="a job sleeps and waits 2 times at the most"):
             drain()
 
     def test_what_cannot_be_sent_is_refused(self):
