@@ -32,7 +32,7 @@ SOON = (
     "lib/known_ids find_known: [live[i] or -> nothing]finished[i] == 1",
     "no_ring_entry_on_give_back",
     "settle : [leave(q, q.running, { id }) -> nothing]",
-    'lib/turns pop_ids: [redis.call("LPOP", lane) -> nothing]',
+    'lib/turns end_turns: [redis.call("LPOP", turns.lanes[c]) -> nothing]',
     'lib/unique acquire_unique: [redis.call("SET", q.unique .. digest, id, "PX", string.format("%.0f", ms))'
     " -> nothing]",
     "crash_not_counted",

@@ -51,7 +51,8 @@ for _, i in ipairs(lacking) do -- from behind
 end
 -- Before the jobs leave `running`: what a torn log has lost is done again when they run again.
 for i = 1, #order do order[i].news = write_ends(order[i]) end
-local reply = { finish_held(q, jobs, mine, stale, entries, most, now, "succeeded") }
+finish_held(q, jobs, mine, entries, most, now, "succeeded")
+local reply = { stale }
 for i = 1, #order do
   local flow = order[i].flow
   reply[2 * i], reply[2 * i + 1] = flow.id, add_starting(flow, { order[i].news, redis.call("HGET", flow.hash, "name") })

@@ -42,7 +42,6 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/settle finish_held: [q.has_limits ~= false -> true]",
         "lib/settle leave: [q.runner ~= false -> true]",
         "lib/turns first_clients: [not q.has_limits -> false]",
-        "lib/turns pop_ids: [taken == 1 -> false]",
         "lib/used_times charge_of: [used.running == 0 -> false]",
         "lib/virtual_turns place_clients: [q.has_times -> true]",
         'renew find_asked: [redis.call("EXISTS", q.cancel_requests) == 0 -> false]',

@@ -25,7 +25,8 @@ if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end
 local worker = find_runner(q, id)
 if worker and how == "leave" then return { "running", worker } end
 redis.call("DEL", q.scratch) -- lets a full server be drained
-outcome = with_task(outcome, record)
+local task = task_of(record)
+if task then outcome = string.sub(outcome, 1, -2) .. ',"task":"' .. task .. '"}' end
 if worker then
   local request = redis.call("HGET", q.cancel_requests, id) or ""
   if how == "terminate" or request == "" then
@@ -41,6 +42,6 @@ store_outcomes(q, { id, keep_ms, outcome }, { 1 }, most, now)
 note_members(q, { id }, "gone")
 delete_jobs(q, { id })
 expire_logs(q, { id }, keep_ms)
-if is_scheduled then unschedule(q, client, { id }) else trim_cancelled(q, band .. ":" .. client, now) end
+if is_scheduled then unschedule(q, client, { id }) else trim_cancelled(q, band, client, now) end
 count(q.stats, now, "cancelled", 1)
 return { "cancelled", "" }

@@ -51,17 +51,6 @@ local function open_queue(place, has_ends)
   return q
 end
 
--- A worker that was considered dead may be alive and finish late.
--- By then its jobs were given to others, and it may not settle them.
-local function settle_jobs(at)
-  while list[at] do
-    local q, ends = open_queue(tonumber(list[at]), true), at + 1 + list[at + 1]
-    for _, id in ipairs(finish_runs(q, list, at + 2, ends, most, q.now, "succeeded")) do reply[#reply + 1] = id end
-    at = ends + 1
-  end
-  reply[1] = #reply - 1
-end
-
 -- The right to claim is checked queue by queue. What was assigned before must not get lost: then the worker hears that
 -- it is unknown when it asks again.
 local function claim_from(place, band)
@@ -94,8 +83,16 @@ local function skip_empty(place)
   return place
 end
 
-settle_jobs(7 + 2 * aside)
-local place = 1
+local at, place = 7 + 2 * aside, 1
+while list[at] do
+  local q, ends = open_queue(tonumber(list[at]), true), at + 1 + list[at + 1]
+  -- A worker that was considered dead may be alive and finish late. By then its jobs were given to others.
+  local mine, stale, entries = split_held(q.running, list, 3, at + 2, ends)
+  finish_held(q, list, mine, entries, most, q.now, "succeeded")
+  for i = 1, #stale do reply[#reply + 1] = stale[i] end
+  at = ends + 1
+end
+reply[1] = #reply - 1
 while claim.wanted > 0 and place <= last do
   local band = redis.call("ZREVRANGE", tags[place] .. "bands", "0", "0")[1]
   if band then claim_from(place, band) end

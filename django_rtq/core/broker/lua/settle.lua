@@ -26,20 +26,20 @@ redis.call("DEL", q.scratch) -- lets a full server be drained
 q.has_limits = redis.call("EXISTS", q.limits) == 1
 q.runner = redis.call("EXISTS", q.runners) == 1
 
--- The places and entries of the jobs of each verb.
-local verbs, places, held = {}, {}, {}
+-- The places, ids and entries of the jobs of each verb.
+local verbs, places, ids_of, held = {}, {}, {}, {}
 for n = 1, #mine do
   local verb = rows[mine[n] - 1]
-  if not places[verb] then verbs[#verbs + 1], places[verb], held[verb] = verb, {}, {} end
+  if not places[verb] then verbs[#verbs + 1], places[verb], ids_of[verb], held[verb] = verb, {}, {}, {} end
   local size = #places[verb] + 1
-  places[verb][size], held[verb][size] = mine[n], entries[n]
+  places[verb][size], ids_of[verb][size], held[verb][size] = mine[n], rows[mine[n]], entries[n]
 end
 
 for _, verb in ipairs(verbs) do
-  local ids, state = ids_at(rows, places[verb]), FINISHED[verb]
+  local ids, state = ids_of[verb], FINISHED[verb]
   if state then
     if state ~= "succeeded" then note_members(q, ids, "gone") end -- else none is a member: see finish_members
-    finish_held(q, rows, places[verb], stale, held[verb], most, now, state)
+    finish_held(q, rows, places[verb], held[verb], most, now, state)
   else
     finish_cancelled(q, ids, now)
     local records, failed, dead = redis.call("HMGET", q.jobs, unpack(ids)), 0, 0

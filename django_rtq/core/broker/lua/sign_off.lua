@@ -12,7 +12,5 @@ if redis.call("EXISTS", q.running) == 1 then return "busy" end
 redis.call("DEL", q.scratch) -- lets a full server be drained
 -- It may have taken the signal that would have woken another worker.
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, 0, "work") end
-delete_list(q.running)
-redis.call("ZREM", q.workers, worker)
-redis.call("ZREM", q.signed_on, worker)
+delete_worker(q, worker)
 return "ok"

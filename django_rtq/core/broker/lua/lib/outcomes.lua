@@ -40,12 +40,6 @@ local function expire_logs(q, ids, ms)
   for _, id in ipairs(ids) do redis.call("PEXPIRE", q.log .. id, ms) end
 end
 
--- An outcome, a JSON object, with the name of the task, which the record has.
-local function with_task(outcome, record)
-  local task = string.match(record, '^[^\n]*\n{("task":"[^"\\]*")')
-  return task and string.sub(outcome, 1, -2) .. "," .. task .. "}" or outcome
-end
-
 -- Store outcomes. `places` are positions in `list`: id, ms to keep, outcome. If there are too many outcomes, those are
 -- dropped that finished first, however long they were to be kept. Returns the ids.
 local function store_outcomes(q, list, places, most, now)

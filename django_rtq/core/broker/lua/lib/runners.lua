@@ -48,9 +48,10 @@ local function note_runner(q, worker, list, step)
 end
 
 -- Add the jobs of some workers that signed on after `last`. Returns when the last of them did, or "ready".
-local function add_runners(q, last, most)
-  local workers, at = redis.call("ZRANGEBYSCORE", q.signed_on, "(" .. last, "+inf", "WITHSCORES", "LIMIT", 0, most), "ready"
-  if #workers == 2 * most then
+local function add_runners(q, last)
+  local limit, at = WORKERS_AT_ONCE, "ready"
+  local workers = redis.call("ZRANGEBYSCORE", q.signed_on, "(" .. last, "+inf", "WITHSCORES", "LIMIT", 0, limit)
+  if #workers == 2 * limit then
     at = workers[#workers]
     for _, worker in ipairs(redis.call("ZRANGEBYSCORE", q.signed_on, at, at)) do
       workers[#workers + 1], workers[#workers + 2] = worker, at
@@ -63,23 +64,18 @@ local function add_runners(q, last, most)
   return at
 end
 
--- Remove those of some entries whose worker does not hold the job.
-local function remove_stale(q, most)
-  local entries = redis.call("HRANDFIELD", q.runners, most, "WITHVALUES")
-  for i = 1, #entries, 2 do
-    local id, worker = entries[i], entries[i + 1]
-    if id ~= "" and redis.call("HEXISTS", q.running_of .. worker, id) == 0 then redis.call("HDEL", q.runners, id) end
-  end
-end
-
--- Begin with `runners`, go on with it, repair or delete it.
+-- Begin with `runners`, go on with it, repair or delete it: remove those of some entries whose worker does not hold the job.
 local function tend_runners(q)
   local workers, entry = redis.call("ZCARD", q.signed_on), redis.call("HGET", q.runners, "")
   if workers <= (entry and FEW_WORKERS or MANY_WORKERS) then
     redis.call("UNLINK", q.runners) -- also what a torn log has left of it, without the field ""
   elseif entry == "ready" then
-    remove_stale(q, LOOKUPS)
+    local entries = redis.call("HRANDFIELD", q.runners, LOOKUPS, "WITHVALUES")
+    for i = 1, #entries, 2 do
+      local id, worker = entries[i], entries[i + 1]
+      if id ~= "" and redis.call("HEXISTS", q.running_of .. worker, id) == 0 then redis.call("HDEL", q.runners, id) end
+    end
   else
-    redis.call("HSET", q.runners, "", add_runners(q, entry or "-inf", WORKERS_AT_ONCE))
+    redis.call("HSET", q.runners, "", add_runners(q, entry or "-inf"))
   end
 end

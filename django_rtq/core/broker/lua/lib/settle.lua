@@ -28,29 +28,14 @@ local function leave(q, running, ids)
   if q.runner ~= false then redis.call("HDEL", q.runners, unpack(ids)) end
 end
 
--- Finish the jobs at these places of a list, which the worker holds. Returns the stale ids.
-local function finish_held(q, list, mine, stale, entries, most, now, field)
-  if #mine == 0 then return stale end
+-- Finish the jobs at these places of a list, which the worker holds: id, ms to keep, outcome.
+local function finish_held(q, list, mine, entries, most, now, field)
+  if #mine == 0 then return end
   local ids = store_outcomes(q, list, mine, most, now)
   delete_jobs(q, ids, list, mine)
   count(q.stats, now, field, #ids)
   leave(q, q.running, ids)
   if q.has_limits ~= false then count_ended(q, entries) end
-  return stale
-end
-
--- Finish the jobs in a part of a list, none of which belongs to a workflow: id, ms to keep, outcome in turn. Returns the stale
--- ids.
-local function finish_runs(q, list, first, last, most, now, field)
-  local mine, stale, entries = split_held(q.running, list, 3, first, last)
-  return finish_held(q, list, mine, stale, entries, most, now, field)
-end
-
--- The ids at these positions of a list.
-local function ids_at(list, places)
-  local ids = {}
-  for n, place in ipairs(places) do ids[n] = list[place] end
-  return ids
 end
 
 -- Finish those of these jobs that have a cancel request, as cancelled. Returns them as a set.

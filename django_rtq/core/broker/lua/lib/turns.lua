@@ -52,11 +52,6 @@ local function take_turns(q, band, claim)
   return turns
 end
 
--- Remove the first ids of a lane. A single one, the usual case with many clients, by LPOP: LTRIM returns a table.
-local function pop_ids(lane, taken)
-  if taken == 1 then redis.call("LPOP", lane) else redis.call("LTRIM", lane, taken, -1) end
-end
-
 -- Remove the taken ids from their lanes. Clients with more work go to the end of the ring, the least served first; a
 -- client alone stays where it is: whoever comes gets a later turn. Returns whether the ring has clients with work left.
 local function end_turns(q, band, turns)
@@ -66,7 +61,8 @@ local function end_turns(q, band, turns)
   for c, client in ipairs(turns.clients) do
     local taken, lane = turns.taken[c], band .. ":" .. client
     local first = turns.lines[c][taken + 1]
-    if taken > 0 then pop_ids(turns.lanes[c], taken) end
+    if taken == 1 then redis.call("LPOP", turns.lanes[c]) end -- most often, with many clients: LTRIM returns a table
+    if taken > 1 then redis.call("LTRIM", turns.lanes[c], taken, -1) end
     if not first then
       empty[#empty + 1] = lane
       local list = turns.stays and turns.stays[c] and going_on or gone

@@ -19,18 +19,6 @@ local function build_record(job)
   return new_record(job.band, job.max_crashes, string.format("%.0f", job.ready), job.expires, job.client, job.body)
 end
 
--- The record after the place, and `digests` last: what a torn log keeps of these writes holds no digest.
-local function insert_job(q, job, now)
-  acquire_unique(q, job.id, job.digest, job.ms + math.max(0, job.ready - now))
-  if job.ready > now then
-    schedule(q, job.client, job.ready, job.id)
-  else
-    push_new(q, job.id, job.band, job.client, job.front, string.format("%.0f", now), is_recent(job.id, now))
-  end
-  redis.call("HSET", q.jobs, job.id, build_record(job))
-  redis.call("HSET", q.digests, job.id, note_of(job))
-end
-
 -- Whether the owner of a digest is under way: it runs, or will go on with what it remembers.
 local function is_under_way(q, id)
   return find_runner(q, id) or has_waited(q, id)
@@ -87,12 +75,21 @@ end
 local function enqueue_unique(q, job, rooms, now)
   local first, successor = unique_owner(q, job.digest)
   if first and successor == job.id then return "after " .. first end
-  if is_known(q, job.id, is_recent(job.id, now)) then return "exists" end
+  local recent = is_recent(job.id, now)
+  if is_known(q, job.id, recent) then return "exists" end
   local full = rooms and is_new(q, job.conflict, first, successor) and take_place(q, rooms, job.client)
   if full then return full end
   if first and job.conflict == "replace" then replace_job(q, first, job, now) end
   if first and not (job.conflict == "rerun" and enqueue_after(q, first, successor, job)) then return "duplicate " .. first end
   if first then return "after " .. first, true end
-  insert_job(q, job, now)
+  acquire_unique(q, job.id, job.digest, job.ms + math.max(0, job.ready - now))
+  if job.ready > now then
+    schedule(q, job.client, job.ready, job.id)
+  else
+    push_new(q, job.id, job.band, job.client, job.front, string.format("%.0f", now), recent)
+  end
+  -- The record after the place, and `digests` last: what a torn log keeps of these writes holds no digest.
+  redis.call("HSET", q.jobs, job.id, build_record(job))
+  redis.call("HSET", q.digests, job.id, note_of(job))
   return "ok", true
 end

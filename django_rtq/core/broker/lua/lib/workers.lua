@@ -22,16 +22,11 @@ local function record_contact(q, lease_ms)
   return now
 end
 
--- Delete a processing list without jobs, by writes: only these are in the log. If Redis executes the beginning of a claim
--- from a torn log, at a later start, the list does not stay for ever, with no worker.
-local function delete_list(list)
-  redis.call("HSET", list, "-", "1 0")
-  redis.call("DEL", list)
-end
-
--- Delete a worker that holds no jobs any more.
+-- Delete a worker that holds no jobs any more. Its processing list, which does not exist, by writes: only these are in the
+-- log. If Redis executes the beginning of a claim from a torn log, at a later start, it does not stay for ever.
 local function delete_worker(q, worker)
-  delete_list(q.running_of .. worker)
+  redis.call("HSET", q.running_of .. worker, "-", "1 0")
+  redis.call("DEL", q.running_of .. worker)
   redis.call("ZREM", q.workers, worker)
   redis.call("ZREM", q.signed_on, worker) -- last: until then repair_lanes finds what it holds
 end

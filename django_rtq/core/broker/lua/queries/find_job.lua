@@ -9,17 +9,12 @@
 
 local q, id = named(), ARGV[1]
 
--- Whether the job finished lately without an outcome. It mostly finished just now, so it is near the end of the list.
-local function is_without_outcome()
-  local DEEP = 100000
-  return is_finished(q, id)
-    and (
-      redis.call("LPOS", q.no_outcome, id, "RANK", -1, "MAXLEN", DEEP)
-      or redis.call("LPOS", q.no_outcome_before, id, "RANK", -1, "MAXLEN", DEEP)
-    )
-end
-
+local DEEP = 100000 -- it mostly finished just now, so it is near the end of the list
 local now = now_ms(q.clock)
 local job = read_row(q, id, now)
-if job[1] == "" and job[7] == "" and is_without_outcome() then job[8] = 1 end
+if job[1] == "" and job[7] == "" and is_finished(q, id) then
+  local is_there = redis.call("LPOS", q.no_outcome, id, "RANK", -1, "MAXLEN", DEEP)
+    or redis.call("LPOS", q.no_outcome_before, id, "RANK", -1, "MAXLEN", DEEP)
+  if is_there then job[8] = 1 end
+end
 return job
