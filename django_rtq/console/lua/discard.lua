@@ -1,5 +1,4 @@
 -- discard: delete dead letters.
--- dead -> gone
 -- uses: prelude outcomes members
 -- ARGV[1] latest      jobs that died later are left alone, ms
 -- ARGV[...] ids       at most 100

@@ -1,6 +1,5 @@
 -- purge: delete all queued and scheduled jobs of a queue, or of one client. What a torn log has left out of the index of
 -- the client's scheduled jobs stays.
--- queued, scheduled, retrying -> gone
 -- uses: prelude schedule outcomes waiting members
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] whose       "all", or "client": only those of one client

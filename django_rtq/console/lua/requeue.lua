@@ -1,6 +1,5 @@
 -- requeue: queue dead letters again, with all their attempts. There are two queues: where they are, and where they go, which may
 -- be the same.
--- dead -> queued there
 -- uses: prelude lanes unique members outcomes
 -- ARGV[1] latest      jobs that died later are left alone, ms
 -- ARGV[2] body        of one job: the new part of its record after the header; "": all are as they were

@@ -1,6 +1,5 @@
 -- resume: allow claims from a paused queue again, and wake a worker; or let the jobs of a paused task run again, and give those
 -- that were held back to their lanes, some in a call. Promote goes on if nobody calls this again.
--- scheduled -> queued
 -- uses: held_jobs
 -- ARGV[1] task        its name; "": the queue
 -- ARGV[2] limit       jobs in this call, at most 100

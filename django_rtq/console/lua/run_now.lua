@@ -1,5 +1,4 @@
 -- run_now: queue a scheduled job before it is due.
--- scheduled, retrying -> queued
 -- uses: prelude lanes schedule unique known_ids task_pauses steps
 -- ARGV[1] id          the job
 --

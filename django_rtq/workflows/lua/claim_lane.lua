@@ -1,6 +1,5 @@
 -- claim_lane: give a worker more jobs of a client, beside one that it has just claimed, for a function that gets many jobs at
 -- once. Each counts as a turn of the client: it comes again when the others have had as many.
--- queued -> running
 -- uses: prelude claim turns assign blocking limits task_pauses virtual_turns
 -- KEYS[2] running     the worker's processing list
 -- ARGV[1] worker      its name

@@ -1,7 +1,6 @@
 -- finish_members: settle members of workflows that have succeeded, and let their workflows go on: what `settle` and
 -- `advance_workflow` do, without notes in between. There are two queues: that of the members, and the default one, which may
 -- be the same.
--- running -> succeeded
 -- uses: prelude settle member_ends workflow_steps
 -- KEYS[2] running     the worker's processing list
 -- ARGV[1] most        outcomes kept in this queue

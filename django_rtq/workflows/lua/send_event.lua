@@ -1,5 +1,4 @@
 -- send_event: give a job an event, and let it look again if it waits for one.
--- scheduled -> queued, if it waits for an event
 -- uses: prelude lanes schedule known_ids task_pauses steps
 -- ARGV[1] id          the job
 -- ARGV[2] event       its name

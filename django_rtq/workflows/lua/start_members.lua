@@ -1,5 +1,4 @@
 -- start_members: enqueue the members of a part of a step. There are two queues: the default one, and that of the step.
--- — -> queued, or scheduled when it has a time
 -- uses: prelude enqueue bulk_enqueue
 -- ARGV[1] id          of the workflow
 -- ARGV[2] part        "step:place of its first member"

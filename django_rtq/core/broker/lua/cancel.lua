@@ -1,5 +1,4 @@
 -- cancel: cancel a job that waits, or ask a running one to stop.
--- queued, scheduled, retrying -> cancelled; running -> asked to stop: cancelled, unless it succeeds before it stops
 -- uses: prelude schedule lanes runners outcomes known_ids members
 -- ARGV[1] most        outcomes kept in this queue
 -- ARGV[2] id          the job

@@ -1,6 +1,5 @@
--- claim: settle jobs that have succeeded, and give the worker the next ones, round-robin between clients, from the first
--- queues that have any. There are several queues: first those to claim from, in the order of the worker.
--- running -> succeeded, queued -> running
+-- claim: settle jobs that have succeeded, and give the worker the next ones, from the first queues that have any. There are
+-- several queues: first those to claim from, in the order of the worker.
 -- uses: prelude settle claim assign blocking task_pauses
 -- ARGV[1] worker      its name
 -- ARGV[2] wanted      jobs, at most 500

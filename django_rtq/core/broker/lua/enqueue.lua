@@ -1,5 +1,4 @@
 -- enqueue: add one job, as delay() does, once however often it is sent. Jobs that have a time go to enqueue_many.
--- — -> queued
 -- uses: prelude enqueue known_ids
 -- ARGV[1] id          the job
 -- ARGV[2] band        its priority

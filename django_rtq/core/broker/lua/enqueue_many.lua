@@ -1,5 +1,4 @@
 -- enqueue_many: add jobs, each once however often it is sent. Of those with the same digest one is live.
--- — -> queued, or scheduled when it has a time, or when it runs after the owner of its digest
 -- uses: prelude enqueue bulk_enqueue unique_enqueue preview
 -- ARGV[1] together    "1": add all jobs or none, else ""
 -- ARGV[2] size        how many arguments a job has: 12, or 8 if none has a digest

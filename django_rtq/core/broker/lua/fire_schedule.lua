@@ -1,5 +1,4 @@
 -- fire_schedule: enqueue a periodic job for one slot of its schedule, once, however many schedulers try.
--- — -> queued
 -- uses: prelude enqueue unique known_ids waiting
 -- ARGV[1] name        of the schedule
 -- ARGV[2] slot        the moment for which it fires, ms

@@ -1,6 +1,4 @@
--- promote: move due jobs into their lanes. If there are more than fit into one call, clients take turns. Lets clients go
--- on that waited for their rate, and gives back held jobs of tasks that were resumed.
--- scheduled, retrying -> queued
+-- promote: move due jobs into their lanes. If there are more than fit into one call, clients take turns.
 -- uses: prelude lanes blocking rates held_jobs task_pauses
 -- ARGV[1] limit       jobs, and clients, in this call, at most 100
 -- ARGV[2] ahead       "1" where they go ahead of their band's other work, else ""

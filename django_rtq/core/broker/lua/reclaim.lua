@@ -1,5 +1,4 @@
 -- reclaim: take back the jobs of workers whose lease has expired. For each job this counts as a crash.
--- running -> queued, or dead; cancelled, if it was asked to stop
 -- uses: workers reclaim
 -- ARGV[1] lease_ms    of the caller: a silence of more than half of it is an outage
 -- ARGV[2] limit       jobs to take back in this call, at most 25

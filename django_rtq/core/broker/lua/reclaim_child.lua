@@ -1,6 +1,5 @@
 -- reclaim_child: take back the jobs of one process: its supervisor saw it die, before its lease expires; or its lease has
 -- expired, and a person asks for it.
--- running -> queued, or dead; cancelled, if it was asked to stop
 -- uses: prelude workers reclaim
 -- ARGV[1] worker      its name
 -- ARGV[2] limit       jobs to take back in this call, at most 500

@@ -1,6 +1,5 @@
 -- renew: extend the leases of live workers in all their queues, and find out whether this supervisor has to tend a queue:
--- one of many does in each `pause_ms`, and whoever comes first when a lease has ended. Who tends a queue forgets ids of jobs
--- that finished long ago, and is told whether there is anything to promote, or to repair.
+-- one of many does in each `pause_ms`, and whoever comes first when a lease has ended.
 -- uses: prelude workers known_ids runners
 -- ARGV[1] lease_ms    how long the leases last from now on
 -- ARGV[2] tends       "tended": it may tend queues; "checked": the same, but it promotes nothing; "": it does not

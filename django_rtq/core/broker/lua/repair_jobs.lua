@@ -1,8 +1,5 @@
--- repair_jobs: find jobs that have a record and are in no place, and queue them again. They are neither in their lane, nor
--- running, scheduled or dead, after Redis has executed the beginning of a script from a torn log. Looks at some records,
--- chosen at random, while repair_lanes has counted more records than ids in all places; and at ids that are said to be
--- cancelled in a lane, and are not there.
--- — -> queued; cancelled, if it was asked to stop
+-- repair_jobs: queue jobs again that a torn log has left in no place: neither in their lane, nor running, scheduled or dead.
+-- Looks at some records, chosen at random; and at ids that are said to be cancelled in a lane, and are not there.
 -- uses: prelude lanes settle
 -- ARGV[1] limit       records, and cancelled ids, to look at, at most 100
 --

@@ -1,7 +1,5 @@
 -- repair_lanes: repair indexes after a torn log, some lanes and workers in a call: lanes with jobs that are in no ring, and
--- processing lists of workers without a lease. These get an expired lease, so that their jobs are reclaimed. Counts
--- running jobs again if there are limits, and lets clients go on that may. Makes skip lists of the turns of many clients.
--- Compares the number of records with that of ids in all places, from time to time.
+-- processing lists of workers without a lease. These get an expired lease, so that their jobs are reclaimed. Counts jobs again.
 -- uses: prelude lanes blocking recount workers runners
 -- ARGV[1] start       how many lanes, and how many workers, to skip
 -- ARGV[2] limit       lanes, and workers, to check in this call, at most 100

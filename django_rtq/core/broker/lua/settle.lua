@@ -1,6 +1,4 @@
 -- settle: end runs of a worker. Jobs that have succeeded most often come with a claim.
--- running -> succeeded, expired, cancelled, retrying, dead, queued or scheduled; cancelled, if it was asked to stop and is not
--- finished
 -- uses: prelude lanes schedule unique outcomes settle failures running_counts members steps
 -- KEYS[2] running     the worker's processing list
 -- ARGV[1] most        outcomes kept in this queue

@@ -1,5 +1,4 @@
 -- trim: delete outcomes and dead letters that are too old or too many.
--- dead -> gone
 -- uses: prelude known_ids retention outcomes members
 -- ARGV[1] max_dead    dead letters to keep
 -- ARGV[2] dead_ms     how long to keep them
