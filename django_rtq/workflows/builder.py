@@ -182,17 +182,17 @@ class StepCollector(After):
 
     def add_step(self, kind: type[Any], task: Task[Any, Any], calls: Iterable[Any], after: Mapping[int, str]) -> Any:
         """Add a step. Raises InvalidWorkflow, and what delay() raises for invalid calls; then nothing is added."""
-        before = self._backend, self._id, self._is_settled
+        before, steps = (self._backend, self._id, self._is_settled), len(self._steps)
         try:
+            self._check_step(task, steps)
             return self._add_step(kind, task, calls, after)
         except BaseException:
-            self._backend, self._id, self._is_settled = before
-            self._called.id = self._id
+            if len(self._steps) == steps:  # else its calls, which came from a generator, have added others
+                self._backend, self._id, self._is_settled = before
+                self._called.id = self._id
             raise
 
     def _add_step(self, kind: type[Any], task: Task[Any, Any], calls: Iterable[Any], after: Mapping[int, str]) -> Any:
-        number, first = len(self._steps), self._members
-        self._check_step(task, number)
         if self._headers and not task.headers:
             task = task.using(headers=self._headers)
         waits, lines, length = dict(after), list[str](), 0
@@ -215,6 +215,8 @@ class StepCollector(After):
                 length, size = length + len(line), size + 1
 
         self._pass_through_middleware(task, checked_calls(task.name, calls), collect)
+        number, first = len(self._steps), self._members  # now, as calls may come from a generator that adds steps
+        self._check_step(task, number)
         if first + size > MAX_MEMBERS:
             raise InvalidWorkflow(self.id, f"has more than {MAX_MEMBERS:,} jobs. Divide the work.")
         self._connect(number, waits)

@@ -254,6 +254,21 @@ def test_what_was_refused_is_not_there_and_the_rest_is_sent(redis, broker):
     ]
 
 
+def test_calls_may_come_from_a_generator_that_adds_steps(redis, broker):
+    with workflow("flow") as flow:
+        flow.map(tasks.double, (flow.add(tasks.double, number).result for number in range(2)))
+        with pytest.raises(Unserializable):
+            flow.map(tasks.double, ({flow.add(tasks.double, number)} for number in range(1)))
+
+    steps = flow.handle.progress().steps
+    assert [(step.number, step.size, step.after) for step in steps] == [
+        (0, 1, ()),
+        (1, 1, ()),
+        (2, 2, (0, 1)),
+        (3, 1, ()),
+    ]
+
+
 def test_a_refused_death_call_is_not_made_as_a_step(redis, broker):
     with workflow("flow") as flow:
         step = flow.add(tasks.double, 1)
