@@ -1,4 +1,4 @@
-"""Changes the limits of queues and clients that claims keep to: see lua/lib/limits.lua and limit_sources.lua.
+"""Changes the limits of queues and clients that claims keep to: see lua/lib/limits.lua and set_limits.lua.
 
 Only claims know limits (D83). Weights are strides of turns (D86), by jobs or by time (D96). What limits cost, and why
 small hashes are kept from being small: D103.
