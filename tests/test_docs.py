@@ -286,13 +286,10 @@ def options_of(name):
     """The options of a command and of its actions, but for those of all commands of Django."""
     parser = load_command_class("django_rtq", name).create_parser("manage.py", name)
     found, general = set(), set(BaseCommand().create_parser("manage.py", name)._option_string_actions)
-    for each in [parser, *(sub for action in parser._actions for sub in subparsers(action))]:
+    choices = [action.choices for action in parser._actions if isinstance(action.choices, dict)]
+    for each in [parser, *(sub for named in choices for sub in named.values())]:
         found |= set(each._option_string_actions) - general
     return found
-
-
-def subparsers(action):
-    return action.choices.values() if isinstance(action.choices, dict) else []
 
 
 def test_the_page_of_the_commands_has_all_options_of_a_worker():

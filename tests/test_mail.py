@@ -5,6 +5,7 @@ import sys
 from email.message import MIMEPart
 from email.mime.image import MIMEImage
 from smtplib import SMTPDataError, SMTPRecipientsRefused, SMTPServerDisconnected
+from unittest.mock import Mock
 
 import django
 import pytest
@@ -60,13 +61,6 @@ def full_message():
 def written(message):
     """Its text, with the boundaries of its parts made equal."""
     return re.sub(rb"=====*\d+==", b"boundary", message.message().as_bytes())
-
-
-def refuse_with(monkeypatch, error):
-    def send_messages(self, messages):
-        raise error
-
-    monkeypatch.setattr(LocmemBackend, "send_messages", send_messages)
 
 
 def test_everything_in_a_message_arrives():
@@ -186,10 +180,7 @@ def test_messages_are_sent_at_once_if_the_settings_say_so():
 
 
 def test_an_outage_of_redis_raises_unless_failures_are_silent(monkeypatch, caplog):
-    def fail(self, calls):
-        raise BrokerUnavailable("Redis cannot be reached.")
-
-    monkeypatch.setattr(django_rtq.Task, "delay_many", fail)
+    monkeypatch.setattr(django_rtq.Task, "delay_many", Mock(side_effect=BrokerUnavailable("Redis cannot be reached.")))
     message = mail.EmailMessage("Hello", "Text", None, ["ada@example.org"])
     with pytest.raises(BrokerUnavailable):
         EmailBackend().send_messages([message])
@@ -208,7 +199,7 @@ def test_an_outage_of_redis_raises_unless_failures_are_silent(monkeypatch, caplo
     ],
 )
 def test_what_a_server_refuses_for_good_is_not_sent_again(monkeypatch, error, state):
-    refuse_with(monkeypatch, error)
+    monkeypatch.setattr(LocmemBackend, "send_messages", Mock(side_effect=error))
     kwargs = write_message(mail.EmailMessage("Hello", "Text", None, ["ada@example.org"]))
     with private_redis():
         job = send_email.delay(**kwargs)

@@ -41,11 +41,6 @@ def sources():
     }
 
 
-def names_in_sdist(shelf):
-    with tarfile.open(shelf / f"django_rtq-{VERSION}.tar.gz") as sdist:
-        return {name.partition("/")[2] for name in sdist.getnames()}
-
-
 @pytest.fixture
 def wheel(shelf):
     with zipfile.ZipFile(shelf / f"django_rtq-{VERSION}-py3-none-any.whl") as wheel:
@@ -117,7 +112,8 @@ def test_the_wheel_names_the_pytest_plugin(wheel):
 
 
 def test_the_sdist_holds_all_that_a_wheel_is_built_of(shelf):
-    names = names_in_sdist(shelf)
+    with tarfile.open(shelf / f"django_rtq-{VERSION}.tar.gz") as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
 
     sources_in_git = {name for name in sources() if not name.endswith(".mo")}
     assert sources_in_git | {"hatch_build.py"} | {"pyproject.toml", "LICENSE", "README.md", "PKG-INFO"} <= names

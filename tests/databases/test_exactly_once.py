@@ -515,7 +515,7 @@ def test_rows_are_deleted_step_by_step(broker, database, monkeypatch):
 
 def test_a_schedule_deletes_them_in_the_queue_of_each_task(own_tasks):
     task(exactly_once=True, queue_name="a")(pay)
-    task(queue_name="b")(lambda_free)
+    task(queue_name="b")(apay)
 
     (entry,) = declared_schedules(Config())
     assert (entry.task.name, entry.task.queue) == ("django_rtq.internal_tasks.delete_committed_jobs", "a")
@@ -532,7 +532,3 @@ def test_the_schedule_needs_no_other_app(own_tasks, monkeypatch):
     (entry,) = declared_schedules(Config())
     assert entry.task.name == "django_rtq.internal_tasks.delete_committed_jobs"
     parts.cache_clear()
-
-
-def lambda_free():
-    """A function to be made a task without it."""

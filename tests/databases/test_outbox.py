@@ -3,6 +3,7 @@
 import itertools
 import logging
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -164,10 +165,7 @@ def test_rows_of_jobs_that_waited_for_room_have_ids_that_redis_may_have(outbox_o
 
 
 def test_a_row_that_cannot_be_deleted_fails_no_request(monkeypatch, names, caplog):
-    def fail(*args):
-        raise DatabaseError("gone")
-
-    monkeypatch.setattr(outbox, "delete", fail)
+    monkeypatch.setattr(outbox, "delete", Mock(side_effect=DatabaseError("gone")))
     commit("a")
     assert names() == ["a"]
     assert "could not be deleted from the outbox" in caplog.text

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from contextlib import contextmanager
+from unittest.mock import Mock
 
 import pytest
 import redis
@@ -212,11 +213,8 @@ def test_while_no_sentinel_answers_the_connections_stay(broker_behind_sentinel, 
     client = broker_behind_sentinel.redis
     before = client.execute_one(("CLIENT", "ID"))
 
-    def nobody(service):
-        raise MasterNotFoundError("nobody answers")
-
     master = master_of(broker_behind_sentinel.connection_settings.service)
-    monkeypatch.setattr(master.manager, "discover_master", nobody)
+    monkeypatch.setattr(master.manager, "discover_master", Mock(side_effect=MasterNotFoundError("nobody answers")))
 
     assert client.execute_one(("CLIENT", "ID")) == before
 

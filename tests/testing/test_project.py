@@ -25,15 +25,11 @@ def run(redis, *arguments, **variables):
     return output
 
 
-def count_of_tests():
-    text = (PROJECT / "shop/tests.py").read_text()
-    return len(re.findall(r" def test_", text))
-
-
 def test_the_test_runner_of_django(redis):
     pytest.importorskip("lupa")
     output = run(redis, "manage.py", "test", "--parallel", "2")
-    assert f"Ran {count_of_tests()} tests" in output
+    tests = re.findall(r" def test_", (PROJECT / "shop/tests.py").read_text())
+    assert f"Ran {len(tests)} tests" in output
 
 
 def test_pytest(redis):

@@ -33,13 +33,6 @@ from tests.support.waiting import PATIENCE
 from tests.support.workflows import claim_members, end
 
 
-def clients_and_bodies(redis):
-    return [
-        [*record.partition("\n")[0].split(" ", 4)[4:], record.partition("\n")[2]]
-        for record in live_jobs(redis).values()
-    ]
-
-
 def test_nothing_is_sent_before_the_end_of_the_block(redis, broker):
     with workflow("flow") as flow:
         flow.map(tasks.double, range(3))
@@ -65,7 +58,8 @@ def test_jobs_have_the_client_and_the_headers_of_the_workflow(redis, broker):
         flow.add(tasks.double, 1)
         flow.add(tasks.double.using(client="other", headers={"b": 2}), 2)
 
-    assert sorted(clients_and_bodies(redis)) == [
+    records = [record.partition("\n") for record in live_jobs(redis).values()]
+    assert sorted([*head.split(" ", 4)[4:], body] for head, _, body in records) == [
         ["bakery", '{"task":"tests.app.workflow_steps.double","args":[1],"headers":{"a":1}}'],
         ["other", '{"task":"tests.app.workflow_steps.double","args":[2],"headers":{"b":2}}'],
     ]

@@ -32,12 +32,6 @@ def refuse_first():
         raise Bury("not yet")
 
 
-def result_of(flow, name):
-    """The result of the only job of a step."""
-    (result,) = flow.handle.results(name)
-    return result
-
-
 @pytest.mark.parametrize("size", [0, 1, 2])
 def test_callback_comes_after_a_group_of_any_size_and_gets_a_list(size):
     with workflow("group") as flow:
@@ -47,7 +41,7 @@ def test_callback_comes_after_a_group_of_any_size_and_gets_a_list(size):
     drain()
 
     assert flow.handle.state is WorkflowState.SUCCEEDED
-    assert result_of(flow, "total") == sum(2 * number for number in range(size))
+    assert list(flow.handle.results("total")) == [sum(2 * number for number in range(size))]
 
 
 def test_a_failure_in_a_nested_chain_is_said_and_nobody_polls_for_it(redis, journal):

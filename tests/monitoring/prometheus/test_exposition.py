@@ -30,13 +30,6 @@ def client():
 
 
 @pytest.fixture
-def unreachable():
-    with override_settings(RTQ={"REDIS": UNREACHABLE}):
-        yield
-        get_broker().close()
-
-
-@pytest.fixture
 def server(redis_server):
     """A function that starts `rtq_metrics --port 0`. It gives back the process and its address."""
     started = []
@@ -97,8 +90,10 @@ def test_the_view_only_reads(redis, broker, client, method, status):
     assert getattr(client, method)("/metrics/rtq/").status_code == status
 
 
-def test_the_view_says_503_while_redis_does_not_answer(client, unreachable):
-    response = client.get("/metrics/rtq/")
+def test_the_view_says_503_while_redis_does_not_answer(client):
+    with override_settings(RTQ={"REDIS": UNREACHABLE}):
+        response = client.get("/metrics/rtq/")
+        get_broker().close()
 
     assert response.status_code == 503
     assert b"Redis" in response.content

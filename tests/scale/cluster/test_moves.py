@@ -55,11 +55,6 @@ def half_moved(broker, movable):
     movable.end_move(source, target)
 
 
-def command_of(script, keys):
-    """A call of a script: nobody looks at its arguments."""
-    return script.call_many([keys], ()) if script.name == "claim" else script.call(keys, (), worker=WORKER)
-
-
 def ask_the_target(server, command):
     """The reply of the new master to a client that does as the old one says."""
     with redis_py.Redis(port=server.port, protocol=2, single_connection_client=True) as client:
@@ -71,7 +66,11 @@ def ask_the_target(server, command):
 def test_neither_master_runs_a_script_while_the_slot_moves(broker, half_moved, several):
     source, target = half_moved
     keys = broker.keys.of(QUEUE)
-    commands = [command_of(script, keys) for script in SCRIPTS.values()]
+    # Nobody looks at the arguments.
+    commands = [
+        script.call_many([keys], ()) if script.name == "claim" else script.call(keys, (), worker=WORKER)
+        for script in SCRIPTS.values()
+    ]
     if several:
         queues = [keys, broker.keys.of("low")]
         commands = [SCRIPTS[name].call_many(queues, ()) for name in ("claim", "requeue")]

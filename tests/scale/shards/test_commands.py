@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from unittest.mock import Mock
 
 import pytest
 from django.test import override_settings
@@ -248,15 +249,9 @@ def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatc
         assert re.search(found, text), text
         assert re.findall("shard .: .*reached", text) == ["shard 1: Redis cannot be reached"]
     assert "critical redis_unreachable: Shard 1: Redis cannot be reached" in run("rtq", "--check", code=2)
-    rests = iter([None, KeyboardInterrupt])
-    monkeypatch.setattr("django_rtq.console.commands.rtq.sleep", lambda _: _raise(next(rests)))
+    monkeypatch.setattr("django_rtq.console.commands.rtq.sleep", Mock(side_effect=[None, KeyboardInterrupt]))
     text = run("rtq", "--watch")
     assert [len(re.findall(found, text)) for found in ("default +open +1 ", "shard 1: Redis")] == [2, 2]
-
-
-def _raise(error):
-    if error:
-        raise error
 
 
 def test_schedules_of_the_other_shards_are_shown(half, monkeypatch):

@@ -164,17 +164,12 @@ def test_get_waits_in_the_shard_of_the_job(shards, journal):
     for wait in waits:
         wait.start()
     for place in ("", shard_place(1)):
-        run_all(place)
+        with substitute_broker(get_broker(place)):
+            drain()
     for wait in waits:
         wait.join(60)
 
     assert sorted(ends) == ["job 0", "job 1"]
-
-
-def run_all(place):
-    """Run the waiting jobs of a shard in this process."""
-    with substitute_broker(get_broker(place)):
-        drain()
 
 
 def test_a_shard_that_is_away_fails_its_own_jobs_only(servers, clients):

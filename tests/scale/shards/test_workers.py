@@ -33,7 +33,8 @@ def worker(servers, shards, journal, tmp_path):
         found = WorkerProcess(arguments, environment, tmp_path / f"worker-{next(numbers)}.log")
         started.append(found)
         if is_ready:
-            wait_until(lambda: all(has_worker(client) for client in shards) or not found.is_running)
+            workers = "{rtq:default}:workers"
+            wait_until(lambda: all(client.exists(workers) for client in shards) or not found.is_running)
         return found
 
     yield start
@@ -47,10 +48,6 @@ def environment_of(servers, folder, **options):
         "RTQ_DATABASE": str(folder / "db.sqlite3"),
         "RTQ_TEST_OPTIONS": json.dumps({"SHARD_SERVERS": [server.url for server in servers], **options}),
     }
-
-
-def has_worker(client):
-    return bool(client.exists("{rtq:default}:workers"))
 
 
 def enqueue(number, shard):

@@ -4,6 +4,7 @@ import io
 import json
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 from django.db import transaction
 from django.test import override_settings
@@ -130,7 +131,7 @@ def test_its_id_leads_pages_and_commands_to_it(shards, operator, shard):  # noqa
 @BOTH
 @pytest.mark.django_db(transaction=True)
 def test_the_outbox_sends_it_to_its_shard(shards, shard):
-    with override_settings(RTQ={**_settings(), "OUTBOX": True}):
+    with override_settings(RTQ={**settings.RTQ, "OUTBOX": True}):
         with transaction.atomic():
             with workflow("x") as flow:
                 flow.add(in_shard(shard), "a")
@@ -142,9 +143,3 @@ def test_the_outbox_sends_it_to_its_shard(shards, shard):
         assert relay(get_broker(shard_place(1 - shard)), "default") == 0
         assert relay(get_broker(shard_place(shard)), "default") == 1
     assert with_keys(shards) == [1 - shard, shard]
-
-
-def _settings():
-    from django.conf import settings
-
-    return settings.RTQ

@@ -1,5 +1,7 @@
 """Which of the claimed jobs run together, and which more are claimed."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from django_rtq.core.worker.process.run import Run, runs_of
@@ -83,10 +85,7 @@ def test_suspects_get_no_others(gather, broker, session):
 def test_a_lost_reply_costs_the_others_only(gather, redis, session, monkeypatch):
     enqueue("abc")
 
-    def lose(lanes, broker, worker):
-        raise BrokerUnavailable("gone")
-
-    monkeypatch.setattr(gathering, "claim_lanes", lose)
+    monkeypatch.setattr(gathering, "claim_lanes", Mock(side_effect=BrokerUnavailable("gone")))
     assert gather() == [["a"]]
     assert session.needs_reconcile
 

@@ -35,15 +35,11 @@ def test_a_job_that_is_killed_on_each_line_between_its_steps_runs_each_step_once
     assert steps_of(journal, "a") == [1, 1, 1]
 
 
-def is_waiting(job):
-    return job.refresh().state is JobState.SCHEDULED
-
-
 @pytest.mark.parametrize("order", [tasks.order, tasks.aorder])
 def test_a_job_waits_for_an_event_without_its_worker(worker, journal, order):
     first = worker()
     job = order.delay("a")
-    wait_until(lambda: is_waiting(job))
+    wait_until(lambda: job.state is JobState.SCHEDULED)
     first.stop()
 
     job.send("approved", {"by": "eve"})
