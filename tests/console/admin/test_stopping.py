@@ -2,23 +2,17 @@
 
 import pytest
 
-from django_rtq.core.broker.worker_broker import worker_info_commands
 from tests.console.admin.conftest import body, logged, text
 from tests.console.admin.test_dead_letters import said
 from tests.support.jobs import QUEUE, asked_job, claimed_job
 
-PAGE, WORKERS = "/admin/django_rtq/job/", "/admin/django_rtq/worker/"
+PAGE = "/admin/django_rtq/job/"
 
 
 @pytest.fixture
 def running(broker):
     """A job that is claimed by a worker."""
     return claimed_job(broker, "running", body=body("bakery", 1))
-
-
-def note(broker, **found):
-    """The worker info that the supervisor stores."""
-    broker.redis.execute(list(worker_info_commands(broker.keys, {"w1": found})))
 
 
 def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(running, operator, readers):

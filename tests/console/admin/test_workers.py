@@ -6,9 +6,11 @@ import pytest
 
 from django_rtq.console.subjects.jobs import Running
 from django_rtq.console.subjects.workers import Workers
+from django_rtq.core.broker.worker_broker import worker_info_commands
 from tests.console.admin.conftest import text
-from tests.console.admin.test_stopping import WORKERS, note
 from tests.support.jobs import QUEUE, claimed_job, let_lapse
+
+WORKERS = "/admin/django_rtq/worker/"
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +18,8 @@ def worker(broker):
     """A worker on the host, whose supervisor is known."""
     broker.sign_on([QUEUE], "w1")
     broker.enqueue(QUEUE, [])
-    note(broker, supervisor_name="s1", host="here", pid=7, queues=QUEUE)
+    found = {"supervisor_name": "s1", "host": "here", "pid": 7, "queues": QUEUE}
+    broker.redis.execute(list(worker_info_commands(broker.keys, {"w1": found})))
 
 
 def test_workers_are_grouped_by_host(broker, operator):

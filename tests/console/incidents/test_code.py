@@ -1,5 +1,7 @@
 """Incidents of the code that workers run."""
 
+from dataclasses import replace
+
 import pytest
 
 from django_rtq.console.incidents import Action, Severity
@@ -12,8 +14,7 @@ def unknown(task="shop.tasks.charge", *, seconds=10, jobs=5, workers=("web1:7:x"
 
 
 def with_unknown(*tasks, **details):
-    plain = row(**details)
-    return type(plain)(**{name: getattr(plain, name) for name in plain.__slots__} | {"unknown_tasks": tasks})
+    return replace(row(**details), unknown_tasks=tasks)
 
 
 @pytest.mark.parametrize(("seconds", "severity"), [(299, Severity.WARNING), (300, Severity.CRITICAL)])

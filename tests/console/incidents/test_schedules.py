@@ -61,30 +61,27 @@ def test_a_slot_that_passed_while_the_scheduler_was_dead_is_missed(broker, fired
     assert 8 * MINUTE_MS < now_ms - missed.since.timestamp() * 1000 < 10 * MINUTE_MS
 
 
-def test_a_worker_without_a_scheduler_needs_a_scheduler(broker, fired):
-    task(queue_name="mail", schedule=every(minutes=1))(report)
-    fired(10)
-
-    (missed,) = found(row("mail", **GONE))
-
-    assert missed.command == "python manage.py rtq_scheduler --queues mail"
+LOG = "its log says why, or it runs another version of the project. "
+START = "Start one: python manage.py rtq_scheduler --queues mail"  # its worker has none
 
 
-def test_a_scheduler_that_is_there_and_does_not_fire_has_a_log(broker, fired):
-    task(queue_name="mail", schedule=every(minutes=1))(report)
-    fired(10)
+@pytest.mark.parametrize(
+    ("schedule", "ago", "scheduler", "ends"),
+    [
+        (every(minutes=1), 10, GONE, [START]),
+        (every(minutes=1), 10, {}, [LOG]),
+        (every(minutes=1), 2, GONE, []),  # the first slot is less than two minutes old
+        (every(hours=1, missed="skip"), 130, GONE, [START]),
+        (every(hours=1, missed="skip"), 130, {}, []),
+    ],
+)
+def test_what_is_missed_and_why_is_told(broker, fired, schedule, ago, scheduler, ends):
+    task(queue_name="mail", schedule=schedule)(report)
+    fired(ago)
 
-    (missed,) = found(row("mail"))
+    said = [f"{each.text} {each.command}" for each in found(row("mail", **scheduler))]
 
-    assert missed.text.endswith("its log says why, or it runs another version of the project.")
-    assert not missed.command
-
-
-def test_a_slot_of_a_moment_ago_is_not_missed(broker, fired):
-    task(queue_name="mail", schedule=every(minutes=1))(report)
-    fired(2)  # the first slot is less than two minutes old
-
-    assert found(row("mail", **GONE)) == []
+    assert [text[-len(end) :] for text, end in zip(said, ends, strict=True)] == ends
 
 
 def test_what_fires_is_not_missed(broker, fired):
@@ -106,14 +103,6 @@ def test_a_schedule_that_was_switched_off_or_is_new_has_missed_nothing(broker, f
 
     broker.schedules.set_enabled("off", enabled=True)  # it begins anew
     assert found(row("mail", **GONE)) == []
-
-
-@pytest.mark.parametrize(("scheduler", "is_missed"), [(GONE, True), ({}, False)])
-def test_missed_slots_that_are_skipped_count_while_no_scheduler_runs(broker, fired, scheduler, is_missed):
-    task(queue_name="mail", schedule=every(hours=1, missed="skip"))(report)
-    fired(130)
-
-    assert bool(found(row("mail", **scheduler))) is is_missed
 
 
 def test_a_slot_that_was_skipped_on_purpose_is_not_missed(broker, fired):

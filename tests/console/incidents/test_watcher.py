@@ -18,17 +18,9 @@ from tests.support.jobs import QUEUE
 def told(monkeypatch):
     """What the receivers were told: (opened or closed, incident) each."""
     found = []
-
-    def opened(*, incident, **kwargs):
-        found.append(("opened", incident))
-
-    def closed(*, incident, **kwargs):
-        found.append(("closed", incident))
-
-    for signal in (signals.incident_opened, signals.incident_closed):
+    for what, signal in (("opened", signals.incident_opened), ("closed", signals.incident_closed)):
         monkeypatch.setattr(signal, "receivers", [])
-    signals.incident_opened.connect(opened, weak=False)
-    signals.incident_closed.connect(closed, weak=False)
+        signal.connect(lambda incident, what=what, **_: found.append((what, incident)), weak=False)
     return found
 
 

@@ -161,16 +161,13 @@ def three(redis, broker, rtq):
         ("time", ["Beta", "gamma", "alpha", "idle"]),
         ("fair", ["gamma", "alpha", "Beta", "idle"]),
         ("nonsense", ["gamma", "Beta", "alpha", "idle"]),
+        ("-name", ["idle", "gamma", "Beta", "alpha"]),
+        ("-queued", ["idle", "alpha", "Beta", "gamma"]),
+        ("-oldest", ["alpha", "gamma", "Beta", "idle"]),  # those without come last
     ],
 )
 def test_it_is_sorted_by_any_column(three, readers, sort, names):
-    assert order(readers, sort) == names
-
-
-def test_it_is_sorted_the_other_way_round(three, readers):
-    assert order(readers, "name", is_reversed=True) == ["idle", "gamma", "Beta", "alpha"]
-    assert order(readers, "queued", is_reversed=True) == ["idle", "alpha", "Beta", "gamma"]
-    assert order(readers, "oldest", is_reversed=True) == ["alpha", "gamma", "Beta", "idle"]  # those without come last
+    assert order(readers, sort.removeprefix("-"), is_reversed=sort.startswith("-")) == names
 
 
 def test_it_is_searched_by_a_part_of_the_name_and_by_state(three, readers):
