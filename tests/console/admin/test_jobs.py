@@ -10,13 +10,14 @@ from django.utils.html import escape
 
 from django_rtq.console import permissions
 from django_rtq.console.internal_tasks import run_bulk_action
+from django_rtq.console.log_lines import write_line
 from django_rtq.console.redaction import HIDDEN
 from django_rtq.models import CommittedJob
 from tests.app import once_tasks
 from tests.console.admin.conftest import MAIL, body, logged, text
 from tests.console.admin.test_dead_letters import said
 from tests.support.commands import run
-from tests.support.jobs import QUEUE, dead_job, queued_job, retrying_job, scheduled_job
+from tests.support.jobs import QUEUE, asked_job, dead_job, queued_job, retrying_job, scheduled_job
 
 PAGE = "/admin/django_rtq/job/"
 
@@ -43,6 +44,42 @@ def test_its_headers_are_shown_without_secrets(broker, operator):
     assert "&quot;tenant&quot;: &quot;acme&quot;" in html
     assert HIDDEN in html
     assert "5ecr3t" not in html
+
+
+def test_the_lines_that_it_logged_are_shown_by_attempt(broker, operator):
+    job = dead_job(broker, body=body("bakery", 7))
+    lines = [
+        write_line(1, 1_800_000_000_000, "INFO", "shop", "<b>order</b> 7"),
+        write_line(2, 1_800_000_060_000, "ERROR", "shop.bank", "no money", "Traceback:\n  last line"),
+    ]
+    broker.redis.execute_one(("RPUSH", broker.keys.of(QUEUE).log_of(job.id), *(f"t-1 {line}" for line in lines)))
+    html = text(operator.get(f"{PAGE}{job.id}/"))
+
+    log = html.split('class="rtq-log"')[1].split("</ol>")[0]
+    assert "&lt;b&gt;order&lt;/b&gt; 7" in log
+    assert re.findall(r"Attempt (\d)", log) == ["1", "2"]
+    assert '<li class="rtq-log-error">' in log
+    assert "no money\nTraceback:\n  last line" in log
+    assert 'datetime="2027-01-15T08:00:00+00:00"' in log
+    assert 'class="rtq-log"' not in text(operator.get(f"{PAGE}{dead_job(broker).id}/"))
+
+
+def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(jobs, operator, readers):
+    operator.post(f"{PAGE}{jobs.running.id}/cancel/", {"queue": QUEUE})
+    assert "was asked to stop. It is cancelled when it stops" in said(operator)
+    assert "Asked to stop." in logged()[0]
+    found = readers.find(jobs.running.id)
+    assert (found.state, found.is_stopping) == ("running", True)
+    assert "When it stops, it is cancelled" in text(operator.get(f"{PAGE}{jobs.running.id}/cancel/?queue={QUEUE}"))
+
+
+@pytest.mark.parametrize("where", ["", "{id}/"])
+def test_a_job_that_was_asked_is_shown_as_such_and_not_asked_again(where, broker, operator):
+    job = asked_job(broker, "asked")
+    html = text(operator.get(PAGE + where.format(id=job.id)))
+    assert "asked to stop" in html
+    assert "Cancel job …" not in html
+    assert "Terminate …" in html
 
 
 def test_a_job_that_is_unknown_says_so(operator, broker):
