@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.markdown import read
-from tests.monitoring.test_page import files_in, passed
+from tests.markdown import blocks, read
+from tests.monitoring.test_page import UNREACHABLE, run_tests
+from tests.support.projects import SETTINGS
 
 pytestmark = pytest.mark.long
 
@@ -66,11 +67,12 @@ def test_the_thresholds_are_read():
 
 
 def test_the_examples_pass(tmp_path):
-    files = files_in(PAGE)
-    files["settings.py"] = files["settings.py"].replace(
-        '"INCIDENTS"', '"TEST_REDIS": "redis://localhost:1/0", "INCIDENTS"'
-    )
+    files = {"settings.py": SETTINGS, "shop/test_incidents.py": TEST}
+    for name, code in blocks(PAGE):
+        files[name] = files.get(name, "") + code
+    settings = files["settings.py"].replace("redis://localhost:6379/0", UNREACHABLE)
+    files["settings.py"] = settings.replace('"INCIDENTS"', f'"TEST_REDIS": "{UNREACHABLE}", "INCIDENTS"')
     files["settings.py"] += (
         'INSTALLED_APPS[-2] = "shop.apps.ShopConfig"\nSITE_NAME = "Shop"\nSLACK_WEBHOOK = "https://hooks.slack.com/x"\n'
     )
-    assert passed(tmp_path, {**files, "shop/test_incidents.py": TEST})
+    run_tests(tmp_path, files)
