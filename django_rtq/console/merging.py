@@ -33,10 +33,16 @@ def _ways(kind: type) -> dict[str, Way]:
 
 def merge_by(name: str, values: Iterable[Value]) -> list[Value]:
     """Those with the same attribute, or the same of several names, as one, sorted by it."""
-    groups, key = dict[Any, list[Value]](), attrgetter(*name.split())
-    for value in values:
-        groups.setdefault(key(value), []).append(value)
-    return [merge(same) for _, same in sorted(groups.items())]
+    key = attrgetter(*name.split())
+    return [merge(same) for _, same in sorted(grouped((key(value), value) for value in values).items())]
+
+
+def grouped(pairs: Iterable[tuple[T, Value]]) -> dict[T, list[Value]]:
+    """The values of each key, in their order."""
+    groups: dict[T, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def by(way: Way) -> dict[str, Way]:

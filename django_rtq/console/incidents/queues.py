@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from shlex import quote
 from typing import Any
@@ -23,6 +23,7 @@ from django_rtq.console.incidents.incident import (
     Seen,
     Severity,
 )
+from django_rtq.console.merging import grouped
 from django_rtq.console.reading.details import ClientPause, QueueDetails, TaskPause
 from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.console.reading.metrics.task_failures import LATELY, LEAST_IN_A_ROW, Runs, TaskFailures
@@ -67,7 +68,23 @@ def task_failing(seen: Seen) -> Iterator[Incident]:
         if (runs := failing_runs(seen.overview.now, row, task, failures)).runs
     ]
     for row, task, runs in sorted(failing, key=lambda entry: -entry[2].failed):
-        yield _failing(seen.overview, row, task, runs)
+        newest = next((job for job in (row.newest_dead, row.newest_retrying) if job and job.task == task), None)
+        is_dead = newest is not None and newest is row.newest_dead
+        error_class, error = _error_of(newest)
+        since, began_earlier = _fails_since(row, task)
+        yield task_failing.incident(
+            severity=Severity.CRITICAL if runs.rate >= VERY_HIGH_RATE else Severity.WARNING,
+            since=since,
+            began_earlier=began_earlier,
+            queue=row.details.name,
+            task=task,
+            error_class=error_class,
+            actions=(Action.SHOW_DEAD, Action.REQUEUE) if is_dead else task_failing.actions,
+            failed=runs.failed,
+            runs=runs.runs,
+            version=None if began_earlier else _version_before(seen.overview, since),
+            error=error,
+        )
 
 
 def failing_runs(now: datetime, row: QueueRow, task: str, failures: TaskFailures) -> Runs:
@@ -108,26 +125,6 @@ def _fails(runs: Runs, threshold: float) -> bool:
     return runs.runs >= MIN_RUNS and runs.rate >= threshold
 
 
-def _failing(overview: Overview, row: QueueRow, task: str, runs: Runs) -> Incident:
-    newest = next((job for job in (row.newest_dead, row.newest_retrying) if job is not None and job.task == task), None)
-    is_dead = newest is not None and newest is row.newest_dead
-    error_class, error = _error_of(newest)
-    since, began_earlier = _fails_since(row, task)
-    return task_failing.incident(
-        severity=Severity.CRITICAL if runs.rate >= VERY_HIGH_RATE else Severity.WARNING,
-        since=since,
-        began_earlier=began_earlier,
-        queue=row.details.name,
-        task=task,
-        error_class=error_class,
-        actions=(Action.SHOW_DEAD, Action.REQUEUE) if is_dead else task_failing.actions,
-        failed=runs.failed,
-        runs=runs.runs,
-        version=None if began_earlier else version_before(overview, since),
-        error=error,
-    )
-
-
 def _fails_since(row: QueueRow, task: str) -> tuple[datetime | None, bool]:
     """Since when a task fails, and whether that may be longer. Not known if other tasks of its queue fail, too."""
     if row.task_failures[task].in_a_row:
@@ -141,7 +138,7 @@ def _fails_since(row: QueueRow, task: str) -> tuple[datetime | None, bool]:
     return streak(row.series, [failed if failed >= well_below * (failed + done) else 0 for failed, done in steps])
 
 
-def version_before(overview: Overview, since: datetime | None) -> str | None:
+def _version_before(overview: Overview, since: datetime | None) -> str | None:
     """The version of the project that was deployed within STREAK_MINUTES before a minute, or in it; None: none was."""
     if since is None:
         return None
@@ -373,9 +370,8 @@ def queue_paused(seen: Seen) -> Iterator[Incident]:
 )
 def task_paused(seen: Seen) -> Iterator[Incident]:
     """Paused tasks, one incident for all queues."""
-    for task, facts in _paused(
-        seen, lambda queue: ((pause.task, pause) for pause in queue.paused_tasks if not pause.is_over)
-    ):
+    pauses = ((queue, pause) for queue in seen.queues for pause in queue.paused_tasks if not pause.is_over)
+    for task, facts in _paused(seen, ((pause.task, queue, pause) for queue, pause in pauses)):
         yield task_paused.incident(task=task, **facts)
 
 
@@ -391,30 +387,24 @@ def task_paused(seen: Seen) -> Iterator[Incident]:
 )
 def client_paused(seen: Seen) -> Iterator[Incident]:
     """Paused clients, one incident for all queues."""
-    found = _paused(seen, lambda queue: ((pause.client, pause) for pause in queue.paused_clients))
-    for client, facts in sorted(found, key=lambda pair: -pair[1]["count"]):
+    pauses = ((pause.client, queue, pause) for queue in seen.queues for pause in queue.paused_clients)
+    for client, facts in sorted(_paused(seen, pauses), key=lambda pair: -pair[1]["count"]):
         yield client_paused.incident(client=client, **facts)
 
 
 def _paused(
-    seen: Seen, pauses_of: Callable[[QueueDetails], Iterable[tuple[str, TaskPause | ClientPause]]]
+    seen: Seen, found: Iterable[tuple[str, QueueDetails, TaskPause | ClientPause]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """What is told of each task or client that is paused in some queues."""
-    found: dict[str, list[tuple[str, TaskPause | ClientPause]]] = {}
-    for queue in seen.queues:
-        for name, pause in pauses_of(queue):
-            found.setdefault(name, []).append((queue.name, pause))
-    for name, pauses in sorted(found.items()):
-        longest = max((pause for _name, pause in pauses), key=lambda pause: pause.seconds or 0)
-        yield (
-            name,
-            {
-                "since": seen.ago(longest.seconds),
-                "queues": _queues_by_jobs((queue, pause.held) for queue, pause in pauses),
-                "count": sum(pause.held for _name, pause in pauses),
-                "user": longest.by[:80],
-            },
-        )
+    for name, pauses in sorted(grouped((name, (queue.name, pause)) for name, queue, pause in found).items()):
+        longest = max((pause for _queue, pause in pauses), key=lambda pause: pause.seconds or 0)
+        facts = {
+            "since": seen.ago(longest.seconds),
+            "queues": _queues_by_jobs((queue, pause.held) for queue, pause in pauses),
+            "count": sum(pause.held for _queue, pause in pauses),
+            "user": longest.by[:80],
+        }
+        yield name, facts
 
 
 @WORKFLOW.warning(

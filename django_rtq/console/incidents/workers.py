@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.incident_options import incident_options
 from django_rtq.console.incidents.incident import HOST, QUEUE, SYSTEM, TASK, Action, Incident, Seen, Severity
+from django_rtq.console.merging import grouped
 from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.queues import quiet_queues, unserved
@@ -228,12 +229,10 @@ def task_unknown(seen: Seen) -> Iterator[Incident]:
 )
 def several_projects(seen: Seen) -> Iterator[Incident]:
     """Workers of several projects: they take jobs from each other."""
-    hosts: dict[str, set[str]] = {}
-    for worker in seen.overview.workers:
-        if worker.project and not worker.is_lost:
-            hosts.setdefault(worker.project, set()).add(worker.host)
+    living = (worker for worker in seen.overview.workers if worker.project and not worker.is_lost)
+    hosts = sorted(grouped((worker.project, worker.host) for worker in living).items())
     if len(hosts) > 1:
-        projects = [f"{project} ({_first_names(sorted(names))})"[:200] for project, names in sorted(hosts.items())]
+        projects = [f"{project} ({_first_names(sorted({*names}))})"[:200] for project, names in hosts]
         yield several_projects.incident(names=_first_names(projects), prefix=get_config().prefix)
 
 
@@ -249,9 +248,8 @@ def several_projects(seen: Seen) -> Iterator[Incident]:
 )
 def job_hung(seen: Seen) -> Iterator[Incident]:
     """Tasks with jobs that run longer than their time limit, or much longer than usual."""
-    hung: dict[tuple[str, str], list[RunningJob]] = {}
-    for job in (job for worker in seen.overview.workers for job in worker.running if why_hung(job)):
-        hung.setdefault((job.queue, job.task), []).append(job)
+    running = (job for worker in seen.overview.workers for job in worker.running)
+    hung = grouped(((job.queue, job.task), job) for job in running if why_hung(job))
     for (queue, task), jobs in sorted(hung.items(), key=lambda pair: -max(job.seconds for job in pair[1])):
         longest = max(jobs, key=lambda job: job.seconds)
         yield job_hung.incident(
@@ -304,10 +302,7 @@ def why_hung(job: RunningJob) -> str:
 
 
 def _by_host(workers: Iterable[WorkerDetails]) -> list[tuple[str, list[WorkerDetails]]]:
-    by_host: dict[str, list[WorkerDetails]] = {}
-    for worker in workers:
-        by_host.setdefault(worker.host, []).append(worker)
-    return sorted(by_host.items())
+    return sorted(grouped((worker.host, worker) for worker in workers).items())
 
 
 def _first(workers: Sequence[WorkerDetails]) -> str:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import MAX_QUEUES_NAMED
 from django_rtq.console.formatting import names_text
+from django_rtq.console.merging import grouped
 from django_rtq.console.reading.details import QueueDetails, TaskPause
 from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.console.reading.readers import Readers
@@ -72,11 +73,7 @@ def _value_text(value: Any) -> str:
 
 def pauses_by_task(queues: Iterable[QueueDetails]) -> dict[str, list[tuple[str, TaskPause]]]:
     """The pauses of tasks in these queues, by name."""
-    pauses: dict[str, list[tuple[str, TaskPause]]] = {}
-    for queue in queues:
-        for pause in queue.paused_tasks:
-            pauses.setdefault(pause.task, []).append((queue.name, pause))
-    return pauses
+    return grouped((pause.task, (queue.name, pause)) for queue in queues for pause in queue.paused_tasks)
 
 
 def _name_html(name: str) -> str:
