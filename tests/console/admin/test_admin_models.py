@@ -12,7 +12,9 @@ from django.db import connection
 from django_rtq.admin import PAGES
 from django_rtq.console import permissions
 from django_rtq.console.admin import navigation
+from django_rtq.console.admin.action_log import MAX_CHARACTERS, log_action
 from django_rtq.models import AdminEntry, Queue
+from tests.console.admin.conftest import logged
 
 ENTRIES = [model for model in apps.get_app_config("django_rtq").get_models() if issubclass(model, AdminEntry)]
 PERMISSIONS = [value for name, value in vars(permissions).items() if name.isupper()]
@@ -55,6 +57,16 @@ def test_the_log_of_the_admin_can_name_what_has_no_row(admin_user):
     with pytest.raises(Queue.DoesNotExist):
         entry.get_edited_object()
     assert str(entry) == "Changed “mail” — Paused."
+
+
+def test_long_texts_and_many_ids_are_cut(rf, admin_user):
+    request = rf.get("/")
+    request.user = admin_user
+    log_action(request, Queue(name="mail"), "x" * 5000, [f"{n}" * 100 for n in range(1000, 1100)])
+    (entry,) = logged()
+    text, *ids = entry.split(" ")
+    assert len(text) == MAX_CHARACTERS
+    assert (ids[0].rstrip(","), ids[20:]) == (("1000" * 16), ["and", "80", "more"])
 
 
 @pytest.mark.parametrize("name", PERMISSIONS)
