@@ -5,6 +5,7 @@ from __future__ import annotations
 REASONS: dict[str, tuple[str, ...]] = {
     "A loop does not end: everybody would notice, and these tests would wait.": (
         "lib/virtual_turns sift: [heap[1] -> true]",
+        "lib/virtual_turns take_virtual_turns: [late -> true]",
         "lib/virtual_turns sift: [heap[i] = c -> nothing]",
         'purge find_lane: [redis.call("EXISTS", q.lane .. band .. ":" .. client) == 1 -> true]',
     ),
@@ -12,8 +13,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         "append_log lines_that_fit: bytes + #kept[first - 1][ <= -> < ]MAX_BYTES",
         "forget_workflow : now[ < -> <= ]latest",
         'lib/search_steps match_outcomes: [read = read + #(outcome or "") -> nothing]',
-        "lib/virtual_turns charge_late: charge_of(share, q.now)[ < -> <= ]share.charged + 1",
-        "lib/virtual_turns move_turns: tonumber(turn)[ < -> <= ]tonumber(NEWCOMERS)",
+        "lib/virtual_turns take_virtual_turns: charge_of(share, q.now)[ >= -> > ]share.charged + 1",
+        "lib/virtual_turns charge: tonumber(turn)[ < -> <= ]tonumber(NEWCOMERS)",
         'lib/waiting leave_out_cancelled: redis.call("HLEN", q.cancelled_in_lane)[ <= -> < ]MOST_COUNTED',
     ),
     "A number of a turn is left out, which nobody compares.": ("lib/lanes index_lane: [not turn -> true]",),

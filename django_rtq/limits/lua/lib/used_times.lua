@@ -30,10 +30,6 @@ local function write_used(q, used)
   redis.call("HSET", q.job_times, "client:" .. used.client, text)
 end
 
-local function forget_used(q, client)
-  redis.call("HDEL", q.job_times, "client:" .. client)
-end
-
 -- What a claim charges for a job.
 local function estimate(used)
   return math.min(used.mean, MOST_MS)
@@ -58,22 +54,20 @@ local function count_anew(used, now)
   count_starts(used, running, now)
 end
 
--- A job of a client has ended; `noted` is how long it ran, if its worker said so, and 0 if it did not run.
-local function count_end(q, used, claimed_at, noted)
-  local since, ran = math.max(claimed_at, used.since), math.max(0, math.min(noted or math.huge, q.now - claimed_at))
-  used.running, used.starts = math.max(0, used.running - 1), used.starts - (since - BASE_MS)
-  used.spent = used.spent + math.max(0, math.min(ran, q.now - since))
-  if noted == 0 then return end
-  used.mean, q.mean = used.mean + (ran - used.mean) / 4, q.mean + (ran - q.mean) / 16
-end
-
--- Jobs of these clients have left the processing lists; `held` are their entries. Notes what they have `spent`.
+-- Jobs of these clients have left the processing lists; `held` are their entries, which say how long a job ran if its worker
+-- said so, and 0 if it did not run. Notes what they have `spent`.
 local function count_ends(q, clients, held, are_unrun)
   local of = {}
   for _, used in ipairs(clients) do of[used.client], used.spent = used, 0 end
   for _, entry in ipairs(held) do
-    local claimed_at, noted, client = string.match(entry, "^%d+ (%d+):?(%S*) (.*)$")
-    if client then count_end(q, of[client], tonumber(claimed_at), are_unrun and 0 or tonumber(noted)) end
+    local claimed_at, text, client = string.match(entry, "^%d+ (%d+):?(%S*) (.*)$")
+    if client then
+      local used, noted = of[client], are_unrun and 0 or tonumber(text)
+      local since, ran = math.max(claimed_at, used.since), math.max(0, math.min(noted or math.huge, q.now - claimed_at))
+      used.running, used.starts = math.max(0, used.running - 1), used.starts - (since - BASE_MS)
+      used.spent = used.spent + math.max(0, math.min(ran, q.now - since))
+      if noted ~= 0 then used.mean, q.mean = used.mean + (ran - used.mean) / 4, q.mean + (ran - q.mean) / 16 end
+    end
   end
   redis.call("HSET", q.job_times, "queue", string.format("%.17g", q.mean))
 end
@@ -94,18 +88,6 @@ local function start_level(q, used)
   write_used(q, used)
 end
 
--- A client is blocked: keep its turn, which was the first of its ring.
-local function keep_turn(q, band, used, turn)
-  used.turn = turn
-  write_used(q, used)
-  redis.call("HSET", q.job_times, "turn:" .. band, string.format("%.17g", turn))
-end
-
--- The first turn of a ring when a client was blocked last.
-local function kept_turn(q, band)
-  return redis.call("HGET", q.job_times, "turn:" .. band)
-end
-
 -- Count the running jobs again. `claims` has the times of the claims of each client in `owners`.
 local function recount_used(q, owners, claims)
   for _, used in ipairs(read_used(q, owners)) do
@@ -118,6 +100,7 @@ local function recount_used(q, owners, claims)
   end
   for _, field in ipairs(redis.call("HKEYS", q.job_times)) do
     local client = string.match(field, "^client:(.*)$")
-    if client and not claims[client] and redis.call("HEXISTS", q.blocked, client) == 0 then forget_used(q, client) end
+    local is_over = client and not claims[client] and redis.call("HEXISTS", q.blocked, client) == 0
+    if is_over then redis.call("HDEL", q.job_times, field) end
   end
 end

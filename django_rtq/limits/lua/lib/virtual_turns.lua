@@ -52,7 +52,7 @@ end
 local function place_clients(q, band, clients, condition)
   if #clients == 0 then return end
   local found, n = first_turns(q.ring .. band, 1)
-  local first, places = tonumber(found[2] or (q.has_times and kept_turn(q, band)) or 0), {}
+  local first, places = tonumber(found[2] or (q.has_times and redis.call("HGET", q.job_times, "turn:" .. band)) or 0), {}
   for i, share in ipairs(read_shares(q, clients)) do
     local cost, apart = q.has_times and estimate(share) or n, q.has_times and 0.001 or 1
     local turn = first + ((share.running + 1) * cost + (i - 1) * apart) * share.stride
@@ -73,10 +73,13 @@ local function pull_back(q)
   end
 end
 
--- Move the turn of a client on in all its rings; back if `ms` is negative. Returns whether it is in any. Newcomers have no
--- turn yet, and a client that is blocked has it elsewhere.
-local function move_turns(q, share, ms)
-  local is_there = share.turn ~= nil
+-- Charge a client for what its running jobs have used by now, and for what others have that ended: its turn moves on in all its
+-- rings, or back. Newcomers have no turn yet, and a client that is blocked has it elsewhere. Returns by how much its turn has
+-- moved, and whether it is in any ring.
+local function charge(q, share, spent)
+  local charged = charge_of(share, q.now)
+  local ms, is_there = (spent + charged - share.charged) * share.stride, share.turn
+  share.charged = charged
   if share.turn then share.turn = share.turn + ms end
   for _, band in ipairs(redis.call("ZRANGE", q.bands, 0, -1)) do
     local turn = redis.call("ZSCORE", q.ring .. band, share.client)
@@ -85,24 +88,7 @@ local function move_turns(q, share, ms)
       redis.call("ZADD", q.ring .. band, string.format("%.17g", turn + ms), share.client)
     end
   end
-  return is_there
-end
-
--- Charge a client for what its running jobs have used by now, and for what others have that ended. Returns by how much its
--- turn has moved, and whether it is in any ring.
-local function charge(q, share, spent)
-  local charged = charge_of(share, q.now)
-  local ms = (spent + charged - share.charged) * share.stride
-  share.charged = charged
-  return ms, move_turns(q, share, ms)
-end
-
--- Charge the first client of a ring for its running jobs, if they take longer than was thought.
-local function charge_late(q, share)
-  if charge_of(share, q.now) < share.charged + 1 then return 0 end
-  local ms = charge(q, share, 0)
-  write_used(q, share)
-  return ms
+  return ms, is_there
 end
 
 -- Jobs have left the processing lists. `held` are their entries.
@@ -112,7 +98,7 @@ local function charge_ended(q, owners, held, are_unrun)
   count_ends(q, shares, held, are_unrun)
   for _, share in ipairs(shares) do
     local _, is_there = charge(q, share, share.spent)
-    if share.running > 0 or is_there then write_used(q, share) else forget_used(q, share.client) end
+    if share.running > 0 or is_there then write_used(q, share) else redis.call("HDEL", q.job_times, "client:" .. share.client) end
   end
 end
 
@@ -197,9 +183,11 @@ local function take_virtual_turns(q, band, claim)
   while heap[1] and m < claim.wanted do
     local c = heap[1]
     local client, share, taken, stays = clients[c], shares[c], turns.taken[c], true
-    local late = q.has_times and charge_late(q, share) or 0
-    at[c] = at[c] + late
-    if late == 0 then
+    local late = q.has_times and charge_of(share, q.now) >= share.charged + 1 -- its running jobs take longer than was thought
+    if late then
+      at[c] = at[c] + charge(q, share, 0)
+      write_used(q, share)
+    else
       if has_skips and not turns.lines[c] then skip_first(q, claim, band .. ":" .. client) end
       local id = read_line(turns, c, per_client)[taken + 1]
       if id and has_skips and is_to_skip(q, id) then break end
@@ -212,7 +200,11 @@ local function take_virtual_turns(q, band, claim)
         at[c] = at[c] + (q.has_times and estimate(share) or n) * share.stride
       elseif id then
         block(q, band, client)
-        if q.has_times then keep_turn(q, band, share, at[c]) end
+        if q.has_times then
+          share.turn = at[c]
+          write_used(q, share)
+          redis.call("HSET", q.job_times, "turn:" .. band, string.format("%.17g", share.turn))
+        end
         turns.blocked[c] = true
       end
       turns.stays[c] = stays
