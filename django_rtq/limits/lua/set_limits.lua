@@ -64,19 +64,6 @@ local function set_source(source, value)
   set_or_delete(q.waiting_limits, field, string.match(" " .. text, " max_waiting=(%S+)") or "")
 end
 
--- Whoever waits comes anew when turns begin or end to go by time. Otherwise new weights make nobody wait for an old turn.
-local function end_changes(was_timed)
-  local sum = weights ~= 0 and redis.call("HINCRBY", q.limits, "weights", weights) -- claims ask whether any field has one
-  if sum and sum <= 0 then redis.call("HDEL", q.limits, "weights") end
-  local is_timed = has_times()
-  if is_timed then mark_newcomers(q) else redis.call("DEL", q.job_times) end
-  local is_other = is_timed ~= was_timed
-  if is_other or (is_timed and has_new_weights) then come_anew(q) elseif has_new_weights then pull_back(q) end
-  local fields = redis.call("HLEN", q.limits)
-  if fields > 32 then use_table(q.limits) end
-  if fields > 0 then recount(q) else redis.call("DEL", q.running_counts, q.rate_times, q.next_starts) end
-end
-
 if stored ~= expected and stored ~= stamp then return -1 end
 local was_timed = has_times()
 redis.call("DEL", q.scratch) -- lets a full server be drained
@@ -84,7 +71,18 @@ for i = 3, #entries, 2 do
   local source = entries[i]
   set_source(source, changed(redis.call("HGET", q.limit_sources, source), source, entries[i + 1]))
 end
-if stamp == "" or #entries > 2 then end_changes(was_timed) end
+if stamp == "" or #entries > 2 then
+  local sum = weights ~= 0 and redis.call("HINCRBY", q.limits, "weights", weights) -- claims ask whether any field has one
+  if sum and sum <= 0 then redis.call("HDEL", q.limits, "weights") end
+  local is_timed = has_times()
+  if is_timed then mark_newcomers(q) else redis.call("DEL", q.job_times) end
+  -- Whoever waits comes anew when turns begin or end to go by time. Otherwise new weights make nobody wait for an old turn.
+  local is_other = is_timed ~= was_timed
+  if is_other or (is_timed and has_new_weights) then come_anew(q) elseif has_new_weights then pull_back(q) end
+  local fields = redis.call("HLEN", q.limits)
+  if fields > 32 then use_table(q.limits) end
+  if fields > 0 then recount(q) else redis.call("DEL", q.running_counts, q.rate_times, q.next_starts) end
+end
 if stamp ~= "" then redis.call("SET", q.settings_stamp, stamp) end -- last: after a torn log it is written again
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, "0", "work") end
 return redis.call("HLEN", q.blocked)

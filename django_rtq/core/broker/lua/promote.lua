@@ -107,23 +107,6 @@ local function pick_due()
   pick(due, by_time + 1, #due / 2)
 end
 
--- Remove picked jobs from the index. Clients with more due jobs come after all others that have some.
-local function update_index()
-  local looks, gone = {}, {}
-  for _, client in ipairs(picked.clients) do
-    local key = q.scheduled_by_client .. ":" .. client
-    for _, ids in ipairs(picked.leaving[client]) do redis.call("ZREM", key, unpack(ids)) end
-    local next_due = redis.call("ZRANGE", key, 0, 0, "WITHSCORES")[2]
-    if next_due then
-      looks[#looks + 1], looks[#looks + 2] = math.max(now, next_due), client
-    else
-      gone[#gone + 1] = client
-    end
-  end
-  if #looks > 0 then redis.call("ZADD", q.scheduled_by_client, unpack(looks)) end
-  if #gone > 0 then redis.call("ZREM", q.scheduled_by_client, unpack(gone)) end
-end
-
 pick_due()
 redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("HSET", q.clock, "promoted", now) -- for people: shows that a scheduler is alive
@@ -133,7 +116,20 @@ for _, lane in ipairs(picked.lanes) do
   index_lane(q, lane.band, lane.client, lane.since)
   redis.call("RPUSH", q.lane .. lane.band .. ":" .. lane.client, unpack(lane.ids))
 end
-update_index()
+-- Remove picked jobs from the index. Clients with more due jobs come after all others that have some.
+local looks, gone = {}, {}
+for _, client in ipairs(picked.clients) do
+  local key = q.scheduled_by_client .. ":" .. client
+  for _, ids in ipairs(picked.leaving[client]) do redis.call("ZREM", key, unpack(ids)) end
+  local next_due = redis.call("ZRANGE", key, 0, 0, "WITHSCORES")[2]
+  if next_due then
+    looks[#looks + 1], looks[#looks + 2] = math.max(now, next_due), client
+  else
+    gone[#gone + 1] = client
+  end
+end
+if #looks > 0 then redis.call("ZADD", q.scheduled_by_client, unpack(looks)) end
+if #gone > 0 then redis.call("ZREM", q.scheduled_by_client, unpack(gone)) end
 if #picked.ids > 0 then
   redis.call("ZREM", q.retrying, unpack(picked.ids))
   redis.call("ZREM", q.scheduled, unpack(picked.ids)) -- last: a torn log may cost second runs, not a job

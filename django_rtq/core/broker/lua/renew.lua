@@ -51,13 +51,6 @@ local function find_asked(q)
   return asked
 end
 
--- Whether a queue was left alone for long enough, or a lease has ended since somebody looked.
-local function is_due(now, looked, first_end)
-  if tends == "" then return false end
-  local age = now - (looked or 0)
-  return age >= pause_ms or age < 0 or now >= tonumber(first_end or 0)
-end
-
 -- Whether promote has anything to do: also with clients that wait for their rate, and pauses of tasks that are over.
 local function has_due(q, now)
   return redis.call("EXISTS", q.rate_times, q.next_starts, q.paused) > 0
@@ -101,7 +94,8 @@ for place = 1, #tags do
   if place == 1 then redis.call("DEL", q.scratch) end -- lets a full server be drained
   local high, looked, first_end = unpack(redis.call("HMGET", q.clock, "high", tends, "first_end"))
   local now = now_ms(q.clock, clock, high)
-  if is_due(now, looked, first_end) then
+  local age = now - (looked or 0)
+  if tends ~= "" and (age >= pause_ms or age < 0 or now >= tonumber(first_end or 0)) then
     answer[place] = tend(q)
   else
     answer[place] = { -1, renew_leases(q, now + lease_ms), find_asked(q), 0, -1 }

@@ -71,20 +71,6 @@ local function not_in_lanes(ids)
   return lost
 end
 
--- Forget cancelled ids that are not in their lanes.
-local function forget_cancelled()
-  local entries, gone = redis.call("HRANDFIELD", q.cancelled_in_lane, limit, "WITHVALUES"), {}
-  for i = 1, #entries, 2 do
-    local lane = q.lane .. entries[i + 1]
-    local length = redis.call("LLEN", lane)
-    if length <= left then
-      left = left - length
-      if not redis.call("LPOS", lane, entries[i]) then gone[#gone + 1] = entries[i] end
-    end
-  end
-  if #gone > 0 then redis.call("HDEL", q.cancelled_in_lane, unpack(gone)) end
-end
-
 redis.call("DEL", q.scratch) -- lets a full server be drained
 local ids = missing_in(q.dead, missing_in(q.scheduled, redis.call("HRANDFIELD", q.jobs, limit)))
 local lost = not_in_lanes(not_running(not_behind(ids)))
@@ -93,5 +79,15 @@ for _, id in ipairs(lost) do
   if not ended[id] then push_front(q, id, record_of[id], now) end
   answer[#answer + 1], answer[#answer + 2] = id, ended[id] and "cancelled" or "queued"
 end
-forget_cancelled()
+-- Forget cancelled ids that are not in their lanes.
+local entries, gone = redis.call("HRANDFIELD", q.cancelled_in_lane, limit, "WITHVALUES"), {}
+for i = 1, #entries, 2 do
+  local lane = q.lane .. entries[i + 1]
+  local length = redis.call("LLEN", lane)
+  if length <= left then
+    left = left - length
+    if not redis.call("LPOS", lane, entries[i]) then gone[#gone + 1] = entries[i] end
+  end
+end
+if #gone > 0 then redis.call("HDEL", q.cancelled_in_lane, unpack(gone)) end
 return answer

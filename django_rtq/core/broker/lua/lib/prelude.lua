@@ -2,16 +2,6 @@
 
 local HOUR_MS, STATS_SECONDS = 3600000, 172800
 
--- Time in tenths of a ms while the server's clock is behind `high`, because it was put back. `anchor` is a time and what
--- the clock showed then. From there on time runs at nine tenths of its speed, until both are equal at `high`. If the clock
--- was put back by an hour or more, it had been wrong before, and its new time is used at once.
-local function slow_time(sweep, clock, high)
-  local tenths, at = string.match(redis.call("HGET", sweep, "anchor") or "", "^(%d+) (%d+)$")
-  tenths = (tenths or 10 * high) + 9 * math.max(0, clock - (at or clock))
-  local ahead = tenths - 10 * clock
-  return (ahead > 0 and ahead < 10 * HOUR_MS) and tenths or 10 * clock
-end
-
 -- The server's clock in ms.
 local function clock_ms()
   local time = redis.call("TIME")
@@ -20,11 +10,17 @@ end
 
 -- Returns the time in ms and in tenths of a ms, and the server's clock in ms, which mostly equals the time. With `clock` and
 -- `high`, they are not read again.
+-- While the clock is behind `high`, because it was put back, time runs at nine tenths of its speed, until both are equal at
+-- `high`: from `anchor` on, a time and what the clock showed then. If the clock was put back by an hour or more, it had been
+-- wrong before, and its new time is used at once.
 local function now_ms(sweep, clock, high)
   clock = clock or clock_ms()
   high = tonumber(high or redis.call("HGET", sweep, "high") or 0)
   if clock >= high then return clock, 10 * clock, clock end
-  local tenths = slow_time(sweep, clock, high)
+  local tenths, at = string.match(redis.call("HGET", sweep, "anchor") or "", "^(%d+) (%d+)$")
+  tenths = (tenths or 10 * high) + 9 * math.max(0, clock - (at or clock))
+  local ahead = tenths - 10 * clock
+  if ahead <= 0 or ahead >= 10 * HOUR_MS then return clock, 10 * clock, clock end
   return math.floor(tenths / 10), tenths, clock
 end
 
