@@ -7,7 +7,7 @@ from tests.support.mutant import Mutant
 
 QUOTED_MUTANTS = (
     # G1: no job is lost, or in two places
-    Mutant("claim_trims_one_too_many", "lib/turns", "lane, taken, -1", "lane, taken + 1, -1"),
+    Mutant("claim_trims_one_too_many", "lib/turns", "lanes[c], taken, -1", "lanes[c], taken + 1, -1"),
     Mutant("a_job_deep_in_its_lane_is_overlooked", "lib/lanes", "NEAR = 200", "NEAR = 1"),
     # G3: failures and crashes are counted
     Mutant("crash_not_counted", "lib/reclaim", '"HINCRBY", q.crashes, id, 1', '"HINCRBY", q.crashes, id, 0'),
