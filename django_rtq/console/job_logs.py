@@ -99,7 +99,7 @@ class JobLogs:
         """Keep the text of a record, if a job runs here and the record is none of ours."""
         here = current_run.get()
         run = None if here is None else here.run
-        if not isinstance(run, Run) or self._stopped.is_set() or _is_ours(record.name):
+        if not isinstance(run, Run) or self._stopped.is_set() or f"{record.name}.".startswith("django_rtq."):
             return
         try:
             line = _line_of(record)
@@ -202,10 +202,6 @@ def _over_ms(run: Run, outcome: Outcome, config: Config) -> int | None:
 def _was_ready_later(run: Run) -> bool:
     """Whether it may be a dead letter that was queued again, in attempt 1 again. Delayed jobs look the same."""
     return run.is_open and run.ready_ms > made_ms(run.id) + _ENQUEUED_MS
-
-
-def _is_ours(name: str) -> bool:
-    return name == "django_rtq" or name.startswith("django_rtq.")
 
 
 def _line_of(record: logging.LogRecord) -> _Line:

@@ -105,16 +105,12 @@ def _narrow(widths: list[int], columns: Sequence[Column], most: int) -> None:
 
 def _padded(cell: str, width: int, right: bool) -> str:
     if _width(cell) > width:
-        cell = _start_of(cell, width - 3) + "..."
+        cell = cell[: 2 * width]  # it may be long
+        while _width(cell) > width - 3:
+            cell = cell[:-1]
+        cell += "..."
     space = " " * (width - _width(cell))
     return space + cell if right else cell + space
-
-
-def _start_of(cell: str, width: int) -> str:
-    cell = cell[: 2 * width]  # it may be long
-    while _width(cell) > width:
-        cell = cell[:-1]
-    return cell
 
 
 def _width(cell: str) -> int:

@@ -15,7 +15,7 @@ from django.utils.translation import override
 
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES
-from django_rtq.console.acting.verb import Said, Target, Verb
+from django_rtq.console.acting.verb import Said, Target
 from django_rtq.console.commands.prompts import client_argument, known_queues, positive, system_user
 from django_rtq.console.merging import joined
 from django_rtq.console.nouns import Place
@@ -84,13 +84,10 @@ class ConsoleCommand(RTQCommand):
         """Those of this place."""
         return self.rtq.readers
 
-    def table_width(self) -> int | None:
-        """How wide tables may be. None: they are not cut, because this is no terminal, or -v 2 asks for all."""
-        return get_terminal_size().columns if self.stdout.isatty() and self.verbosity < 2 else None
-
     def table_text(self, columns: Sequence[Column], items: Iterable[Any]) -> str:
-        """A table with a line for each item."""
-        heading, *lines = table(columns, items, self.table_width())
+        """A table with a line for each item, as wide as the terminal; with -v 2, and elsewhere, it is not cut."""
+        width = get_terminal_size().columns if self.stdout.isatty() and self.verbosity < 2 else None
+        heading, *lines = table(columns, items, width)
         return "\n".join([self.style.MIGRATE_HEADING(heading), *lines])
 
 
@@ -207,7 +204,9 @@ class SheetCommand(ConsoleCommand):
         self, options: Options, noun: str, targets: Mapping[str, Target], would: Callable[[str], Any]
     ) -> dict[str, Said]:
         """What became of each, by name. `would`: what would become of it, with --dry-run."""
-        said, verb = dict[str, Said](), verb_of(options["action"], noun)
+        said, action = dict[str, Said](), options["action"]
+        switched = {verb.name: verb for verb in SWITCHES[noun].verbs}
+        verb = switched[action] if action in switched else ACTIONS[f"{action}_{noun}"]
         try:
             with override("en"):
                 for name, target in targets.items():
@@ -244,12 +243,6 @@ class SheetCommand(ConsoleCommand):
             self.stderr.write(problem)
         if problems:
             raise CommandError(f"{number(len(problems))} of {count(total, noun)} could not be {participle}.")
-
-
-def verb_of(action: str, noun: str) -> Verb:
-    """What this action does with a subject."""
-    switched = {verb.name: verb for verb in SWITCHES[noun].verbs}
-    return switched[action] if action in switched else ACTIONS[f"{action}_{noun}"]
 
 
 def _accept_django_options(parser: ArgumentParser) -> None:
