@@ -1,6 +1,6 @@
 -- purge: delete all queued and scheduled jobs of a queue, or of one client. What a torn log has left out of the index of
 -- the client's scheduled jobs stays.
--- uses: prelude schedule outcomes waiting members
+-- uses: prelude schedule lanes outcomes waiting members
 -- ARGV[1] limit       jobs in this call, at most 100
 -- ARGV[2] whose       "all", or "client": only those of one client
 -- ARGV[3] client      its name
@@ -50,6 +50,7 @@ if #ids > 0 then
 end
 if lane then
   redis.call("LTRIM", q.lane .. lane, #ids, -1)
-  if redis.call("EXISTS", q.lane .. lane) == 0 then redis.call("ZREM", q.lanes, lane) end
+  local band, owner = string.match(lane, "^([^:]*):(.*)$")
+  if redis.call("EXISTS", q.lane .. lane) == 0 then trim_cancelled(q, band, owner, now) end -- it leaves the ring
 end
 return { deleted, #ids > 0 and #ids or (lane and 1 or 0) }

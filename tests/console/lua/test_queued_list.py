@@ -172,7 +172,7 @@ def test_more_empty_lanes_than_are_looked_at_in_one_call_are_passed_over(redis, 
     for number in range(450):
         queued_job(broker, client=f"gone-{number:03}")
     for key in redis.keys("*:lane:*"):
-        redis.delete(key)  # as a purge leaves the rings
+        redis.delete(key)  # as a torn log may leave the rings
     queue_up(broker, "x1")
 
     assert page(readers) == (["x1"], "")

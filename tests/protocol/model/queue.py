@@ -413,11 +413,13 @@ class Queue(State):
         return changed
 
     def purge(self, limit: int, client: str | None = None) -> list[int]:
-        """First what is scheduled, then lane after lane. Rings keep the clients until a claim comes by."""
+        """First what is scheduled, then lane after lane."""
         job_ids = in_order(self.scheduled if client is None else self.scheduled_of(client))[:limit]
         if not job_ids and (lane := self.places.lane_to_purge(client)):
             job_ids = self.lanes[lane][:limit]
             self.places.trim(lane, len(job_ids))
+            if not self.lanes[lane]:
+                self.places.leave_ring(*lane)
         thrown = [job_id for job_id in job_ids if not self.cancelled_in_lane.pop(job_id, None)]
         self.places.forget(thrown)
         self.outcomes.delete_logs(job_ids)
