@@ -159,12 +159,14 @@ def test_all_that_is_kept_of_it_is_erased_after_a_question(broker, readers, oper
     fields, html = confirm_form(operator, f"{BULK}erase/?q=client:bakery")
     assert "This deletes all that is kept: 4 jobs." in html
     assert re.search(r"<dt>Workflows</dt>\s*<dd>1</dd>", html)
+    assert "made" not in html.lower()  # also what comes after the question is erased
     assert "Erase …" in text(operator.get(f"{PAGE}?client=bakery"))
+    queued_job(broker, client="bakery")
 
     operator.post(f"{BULK}erase/", fields)
 
     assert "1 workflow was deleted." in logged()
-    assert any(entry.startswith("4 jobs were erased. (Filter: client:bakery, ") for entry in logged())
+    assert any(entry.startswith("5 jobs were erased. (Filter: client:bakery") for entry in logged())
     assert readers.clients.get("bakery", [QUEUE])[0].queued == 0
     assert readers.find(kept.id).state is JobState.QUEUED
     operator.get(f"{BULK}erase/?q=client:bakery")

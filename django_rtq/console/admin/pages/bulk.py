@@ -48,6 +48,7 @@ from django_rtq.models import AdminEntry
 
 REQUEST_SECONDS = 2.0
 LONGEST_QUERY = 4000  # characters
+_ALSO_LATER = ("purge", "erase")  # what is done with jobs that were made after the question, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +113,14 @@ class _Form:
             facts.append((_("Jobs"), clean_text(ids_text(self.wanted.ids))))
         if self.sweep.target:
             facts.append((_("To queue"), self.sweep.target))
-        if until is not None:
+        if until is not None and self.sweep.verb not in _ALSO_LATER:
             facts.append((_("Died before") if self.is_of_dead else _("Made before"), format_moment(until)))
         return facts
 
     @property
     def hint(self) -> str:
         """Which jobs are left alone, and what happens if it takes long."""
-        if self.wanted.ids or self.sweep.verb == "purge":
+        if self.wanted.ids or self.sweep.verb in _ALSO_LATER:
             return ""
         snapshot = (
             _("Jobs that die from now on are not affected.")
