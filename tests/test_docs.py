@@ -232,11 +232,14 @@ def test_every_example_is_python(page):
 SAID_IN_WORDS = {"name", "queue_name", "backoff", "retry_on", "expires", "exactly_once", "schedule", "on_commit"}
 
 
+SETTINGS = {row[0].strip("`"): row for row in rows(section(read("docs/settings.md"), "## Options"))}
+
+
 @pytest.mark.parametrize("option", fields(Config), ids=lambda option: option.name)
-def test_every_setting_is_documented_with_its_default(option):
-    defaults = cells(section(read("docs/settings.md"), "## Options"))
+def test_every_setting_is_documented_with_its_default_and_unit(option):
     default = getattr(Config(), option.name)
-    said = defaults[option.name.upper()]
+    _, said, unit, *_ = SETTINGS[option.name.upper()]
+    assert unit == (OPTIONS[option.name.upper()].unit or unit)
     if isinstance(default, int | float) and not isinstance(default, bool):
         assert float(said.replace(",", "")) == default
     elif option.name not in ("redis", "db", "test_redis"):
@@ -244,8 +247,7 @@ def test_every_setting_is_documented_with_its_default(option):
 
 
 def test_no_setting_is_documented_that_does_not_exist():
-    known = {option.name.upper() for option in fields(Config)}
-    assert cells(section(read("docs/settings.md"), "## Options")).keys() == known
+    assert SETTINGS.keys() == {option.name.upper() for option in fields(Config)}
 
 
 def test_every_option_of_a_task_is_documented():
@@ -264,12 +266,6 @@ def test_every_option_of_a_task_is_documented_with_its_default(name):
     else:
         of_settings = f'RTQ["{name.upper()}"]' if hasattr(Config, name) else repr(default)
         assert said == (of_settings if default is None else repr(default).replace("'", '"'))
-
-
-@pytest.mark.parametrize("name", [name for name, declared in OPTIONS.items() if declared.unit])
-def test_every_setting_is_documented_with_its_unit(name):
-    units = {row[0].strip("`"): row[2] for row in rows(section(read("docs/settings.md"), "## Options"))}
-    assert units[name] == OPTIONS[name].unit
 
 
 @pytest.mark.parametrize("name", COMMANDS)

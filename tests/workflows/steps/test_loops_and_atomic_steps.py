@@ -35,30 +35,36 @@ class Broken(Exception):
     """Ends a run."""
 
 
+async def numbers():
+    for number in range(6):
+        yield number
+
+
+ITEMS = {
+    "groups": lambda: Group.objects.exclude(name="not me"),
+    "range": lambda: range(6),
+    "iterator": lambda: iter(range(6)),
+    "coroutine": numbers,
+}
+
+
 @task(takes_context=True, max_attempts=5, backoff=0)
-def over_groups(context, breaks_at=()):
+def over(context, kind, breaks_at=()):
     """Fails once at each of these items."""
-    for group in context.each("groups", Group.objects.exclude(name="not me")):
-        if group.name in breaks_at[context.attempt - 1 : context.attempt]:
-            raise Broken
-        done.append(group.name)
-    return done
+    for item in context.each(kind, ITEMS[kind]()):
+        note(context, getattr(item, "name", item), breaks_at)
 
 
 @task(takes_context=True, max_attempts=5, backoff=0)
-async def aover_groups(context, breaks_at=()):
-    async for group in context.aeach("groups", Group.objects.exclude(name="not me")):
-        if group.name in breaks_at[context.attempt - 1 : context.attempt]:
-            raise Broken
-        done.append(group.name)
+async def aover(context, kind, breaks_at=()):
+    async for item in context.aeach(kind, ITEMS[kind]()):
+        note(context, getattr(item, "name", item), breaks_at)
 
 
-@task(takes_context=True, max_attempts=5, backoff=0)
-def over_numbers(context, breaks_at=()):
-    for number in context.each("numbers", iter(range(6))):
-        if number in breaks_at[context.attempt - 1 : context.attempt]:
-            raise Broken
-        done.append(number)
+def note(context, item, breaks_at):
+    if item in breaks_at[context.attempt - 1 : context.attempt]:
+        raise Broken
+    done.append(item)
 
 
 @task(takes_context=True, max_attempts=2, backoff=0)
@@ -69,19 +75,6 @@ def one_after_another(context):
             done.append(number)
     if context.attempt == 1:
         raise Broken
-
-
-async def numbers():
-    for number in range(6):
-        yield number
-
-
-@task(takes_context=True, max_attempts=5, backoff=0)
-async def aover_numbers(context, breaks_at=(), *, is_async=True):
-    async for number in context.aeach("numbers", numbers() if is_async else range(6)):
-        if number in breaks_at[context.attempt - 1 : context.attempt]:
-            raise Broken
-        done.append(number)
 
 
 @task(takes_context=True)
@@ -95,10 +88,10 @@ def loops(context, scene):
         pass
 
 
-@pytest.mark.parametrize("over", [over_groups, aover_groups])
-def test_a_loop_over_a_queryset_goes_on_behind_the_last_key(over):
+@pytest.mark.parametrize("each", [over, aover])
+def test_a_loop_over_a_queryset_goes_on_behind_the_last_key(each):
     groups("c", "b", "a", "not me", "d")
-    over.delay(["b", "a"])
+    each.delay("groups", ["b", "a"])
 
     drain(raise_errors=False)
 
@@ -154,11 +147,9 @@ def test_a_body_may_delete_copy_and_change_its_item(over, body):
     assert len(set(done)) == len(done)
 
 
-@pytest.mark.parametrize(
-    ("over", "options"), [(over_numbers, {}), (aover_numbers, {}), (aover_numbers, {"is_async": False})]
-)
-def test_a_loop_over_another_iterable_goes_on_behind_the_last_item(over, options):
-    over.delay([2, 4], **options)
+@pytest.mark.parametrize(("each", "kind"), [(over, "iterator"), (aover, "coroutine"), (aover, "range")])
+def test_a_loop_over_another_iterable_goes_on_behind_the_last_item(each, kind):
+    each.delay(kind, [2, 4])
 
     drain(raise_errors=False)
 
@@ -177,13 +168,13 @@ def test_how_far_it_is_is_stored_once_a_second(broker, monkeypatch):
     monkeypatch.setattr(
         type(step_store(broker)), "write", lambda self, holder, field, text: written.append(text) or True
     )
-    over_numbers.delay()
+    over.delay("iterator")
     drain()
     assert len(written) == 1
 
     monkeypatch.setattr(job_steps, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(job_steps, "LOOK_EVERY", 1)
-    over_numbers.delay()
+    over.delay("iterator")
     drain()
     assert len(written) == 1 + 7
 
