@@ -17,7 +17,6 @@ from django_rtq.core.checks import check_server
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.scheduler.registry import declared_schedules, schedules_in
 from django_rtq.core.scheduler.scheduler import Dispatcher
-from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.databases.committed_jobs import delete_committed_jobs
 from django_rtq.exceptions import ConfigurationError
 from django_rtq.models import CommittedJob, Schedule, sync_schedules
@@ -114,11 +113,6 @@ def test_metrics_are_those_of_one_redis(report_tasks, broker):
 
     assert 'queue="reports"' in run("rtq_metrics", "--backend", "reports").out
     assert 'queue="reports"' not in run("rtq_metrics").out
-
-
-def test_declared_queues_are_those_of_a_redis(report_tasks):
-    assert declared_queues("reports") == ["default", "reports"]
-    assert "orders" in declared_queues()
 
 
 # -- schedules

@@ -8,7 +8,6 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.databases import outbox
 from django_rtq.exceptions import BrokerUnavailable
 from django_rtq.models import OutboxJob
-from django_rtq.workflows.store import NewWorkflow
 from tests.app import workflow_steps as tasks
 from tests.databases.test_outbox import UNREACHABLE
 from tests.databases.test_relay import make_due, move
@@ -135,9 +134,3 @@ def test_one_that_is_too_large_is_refused_at_once(redis, monkeypatch):
         make_in_transaction()
 
     assert not OutboxJob.objects.exists()
-
-
-def test_a_text_has_all_of_it():
-    flow = NewWorkflow(id="0" * 12, key="k", fields={"a": 1}, parts=[["0:0", "x"]], rooms=[["q", "c", 1]], token="t")
-
-    assert NewWorkflow.read(flow.as_text()) == flow

@@ -65,19 +65,13 @@ def test_a_run_is_one_check_in(monitored):
         }
 
 
-def test_a_retry_is_a_check_in_of_its_own(monitored):
-    fire(every(hours=1, args=["once"]), backoff=constant(0))
+@pytest.mark.parametrize(("how", "end"), [("once", "ok"), ("bad", "error")])
+def test_each_run_is_a_check_in_of_its_own_also_one_that_fails(monitored, how, end):
+    fire(every(hours=1, args=[how]), max_attempts=2, backoff=constant(0))
     drain(raise_errors=False)
     found = check_ins(monitored)
-    assert [each["status"] for each in found] == ["in_progress", "ok", "in_progress", "ok"]
+    assert [each["status"] for each in found] == ["in_progress", end] * 2
     assert len({each["check_in_id"] for each in found}) == 2
-
-
-def test_a_run_that_fails_ends_it_as_an_error(monitored):
-    fire(every(hours=1, args=["bad"]), max_attempts=2, backoff=constant(0))
-    drain(raise_errors=False)
-    statuses = [each["status"] for each in check_ins(monitored)]
-    assert statuses == ["in_progress", "error"] * 2
 
 
 def test_other_jobs_are_not_monitored(monitored):

@@ -95,10 +95,7 @@ def test_a_call_is_compared_by_names_and_defaults(jobs):
         assert jobs.assert_enqueued(charge, **expected) == [jobs[0]]
     jobs.assert_not_enqueued(charge, args=(6,))
     jobs.assert_not_enqueued(charge, args=(5,), kwargs={"shop": "north"})
-
-
-def test_a_context_is_no_argument(jobs):
-    describe.delay("a")
+    describe.delay("a")  # its context is no argument
     jobs.assert_enqueued(describe, args=("a",))
 
 

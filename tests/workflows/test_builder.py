@@ -183,11 +183,6 @@ def test_results_of_many_may_be_taken_at_any_end(redis, broker):
     assert len(live_jobs(redis)) == 2
 
 
-def _of_two_servers(flow):
-    flow.add(tasks.double, 1)
-    flow.add(replace(tasks.double, backend="reports"), 1)
-
-
 @pytest.mark.parametrize(
     ("act", "error", "text"),
     [
@@ -219,7 +214,11 @@ def _of_two_servers(flow):
         (_of_another, InvalidWorkflow, "cannot take a result"),
         (_waits_for_another, InvalidWorkflow, "belongs to another"),
         (lambda flow: [flow.on_death(tasks.report, name) for name in "ab"], InvalidWorkflow, "one on_death"),
-        (_of_two_servers, InvalidWorkflow, "several Redis servers"),
+        (
+            lambda flow: [flow.add(replace(tasks.double, backend=backend), 1) for backend in ("", "reports")],
+            InvalidWorkflow,
+            "several Redis servers",
+        ),
     ],
 )
 def test_what_cannot_be_added_is_refused(redis, broker, act, error, text):
