@@ -24,6 +24,7 @@ from django_rtq.core.scheduler.registry import (
 
 Keep = Callable[[ScheduledTask], bool]
 _NAME = attrgetter("entry.name")
+_UNKNOWN = ScheduleState(last_slot_ms=0, last_job="-", definition="", began_ms=0)
 MISSED_MS = 120_000  # a slot that is later is missed; a scheduler looks at least once a minute
 
 
@@ -106,32 +107,26 @@ def _statuses_in(
     *,
     with_jobs: bool = True,
 ) -> list[ScheduleStatus]:
-    states_of_entries = [states[entry.task.queue].get(entry.name) for entry in entries]
-    jobs = [state.last_job if state and state.last_job != "-" else "" for state in states_of_entries]
-    asked = {(entry.task.queue, job) for entry, job in zip(entries, jobs, strict=True) if job and with_jobs}
+    known = [(entry, states[entry.task.queue].get(entry.name, _UNKNOWN)) for entry in entries]
+    asked = {(entry.task.queue, state.last_job) for entry, state in known if with_jobs and state.last_job != "-"}
     job_states = readers_of(place).states_of(sorted(asked)) if asked else {}
     return [
-        _status(place, entry, state, job, job_states.get((entry.task.queue, job), ""), now_ms)
-        for entry, state, job in zip(entries, states_of_entries, jobs, strict=True)
+        _status(place, entry, state, job_states.get((entry.task.queue, state.last_job), ""), now_ms)
+        for entry, state in known
     ]
 
 
-def _status(
-    place: str, entry: ScheduledTask, state: ScheduleState | None, job: str, job_state: str, now_ms: int
-) -> ScheduleStatus:
-    has_begun = state is not None and state.definition == entry.definition
-    last_ms = state.last_slot_ms if state else 0
-    missed_ms = (
-        entry.schedule.next_ms(max(last_ms, state.began_ms)) if state and has_begun and entry.enabled else now_ms
-    )
+def _status(place: str, entry: ScheduledTask, state: ScheduleState, job_state: str, now_ms: int) -> ScheduleStatus:
+    has_begun, last_ms = state.definition == entry.definition, state.last_slot_ms
+    missed_ms = entry.schedule.next_ms(max(last_ms, state.began_ms)) if has_begun and entry.enabled else now_ms
     return ScheduleStatus(
         entry=entry,
         place=place,
         last_slot=moment(last_ms) if last_ms else None,
         next_slot=moment(entry.schedule.next_ms(now_ms)) if entry.enabled else None,
-        last_job=job,
+        last_job="" if state.last_job == "-" else state.last_job,
         last_state=job_state,
         has_begun=has_begun,
         missed_slot=moment(missed_ms) if missed_ms < now_ms - MISSED_MS else None,
-        is_skipped=bool(last_ms) and job != entry.job_id(last_ms),
+        is_skipped=bool(last_ms) and state.last_job != entry.job_id(last_ms),
     )
