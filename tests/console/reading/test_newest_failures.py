@@ -1,7 +1,7 @@
 """What failed last: in a queue, and in groups of dead letters, of those groups that are shown."""
 
 from tests.console.lua.test_dead_letters import bury
-from tests.support.jobs import QUEUE, dead_job, queued_job, retrying_job
+from tests.support.jobs import QUEUE, dead_job, retrying_job
 from tests.support.snapshots import snapshot
 
 
@@ -24,14 +24,6 @@ def test_a_dead_letter_that_has_left_has_no_message(redis, broker, readers):
     (group,) = readers.dead_letters.with_messages(groups)
 
     assert group.message == ""
-
-
-def test_where_nothing_failed_there_is_nothing(broker, readers):
-    queued_job(broker)
-
-    (row,) = readers.overview.read().queues
-
-    assert (row.newest_dead, row.newest_retrying) == (None, None)
 
 
 def test_the_newest_dead_letter_is_told_by_task_and_error(redis, broker, readers):
