@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from tests.support.projects import run_python
+from tests.support.projects import run_python, write_project
 
 pytestmark = pytest.mark.long
 
@@ -19,7 +19,6 @@ INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "shop", 
 """
 FILES = {
     "project_settings.py": SETTINGS,
-    "shop/__init__.py": "",
     "shop/tasks.py": TASKS.format("send"),
     "shop/jobs.py": TASKS.format("report"),
     "shop/more/__init__.py": "",
@@ -38,9 +37,7 @@ print(json.dumps([name for name in registry.all_tasks() if not name.startswith("
 def project(tmp_path):
     """A folder with a Django project. Call it with settings and a program, or with arguments of Python. Returns the
     exit code and what it printed."""
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write_project(tmp_path, FILES)
 
     def run(settings, *arguments):
         (tmp_path / "project_settings.py").write_text(f"{SETTINGS}\n{settings}\n")

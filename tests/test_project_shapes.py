@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.markdown import ROOT
-from tests.support.projects import run_python
+from tests.support.projects import run_python, write_project
 
 pytestmark = pytest.mark.long
 
@@ -64,7 +64,6 @@ urlpatterns = [path("health/", health_view), path("metrics/", metrics_view)]
 FILES = {
     "views_urls.py": VIEWS,
     "shop_urls.py": f'{VIEWS}\nfrom django.contrib import admin\nurlpatterns.append(path("admin/", admin.site.urls))\n',
-    "shop/__init__.py": "",
     "shop/tasks.py": """
 import asyncio, time
 from pathlib import Path
@@ -140,11 +139,8 @@ def test_a_project_can_use_all_of_the_package(request, tmp_path, redis, redis_se
         lines.insert(
             0, f'POSTGRES = {{"default": {request.getfixturevalue("postgres").create_database(tmp_path.name)!r}}}'
         )
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
     rtq = f'RTQ = {{"REDIS": "{redis_server.url}", "LEASE_SECONDS": 5}}'
-    (tmp_path / "shop_settings.py").write_text("\n".join([SETTINGS, rtq, *map(str.strip, lines)]))
+    write_project(tmp_path, {**FILES, "shop_settings.py": "\n".join([SETTINGS, rtq, *map(str.strip, lines)])})
 
     code, said = run_python(
         tmp_path, str(ROOT / "tests/support/project_walk.py"), DJANGO_SETTINGS_MODULE="shop_settings"

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.markdown import ROOT, blocks, read
+from tests.support.projects import write_project
 
 pytestmark = pytest.mark.long
 
@@ -84,9 +85,7 @@ async def view() -> TaskResult[[int], str]:
 @pytest.fixture
 def shop(tmp_path):
     """A folder with the examples of the page."""
-    (tmp_path / "shop").mkdir()
-    for name, code in {"shop/__init__.py": "", "uses.py": USES, **EXAMPLES}.items():
-        (tmp_path / name).write_text(code)
+    write_project(tmp_path, {"uses.py": USES, **EXAMPLES})
     return tmp_path
 
 

@@ -27,9 +27,9 @@ PLUGIN = "django_rtq.pytest_plugin"
 
 def write_project(folder, files, *, settings="shop_settings"):
     """Write these files, of an app `shop`, for tests by pytest in which warnings are errors."""
-    (folder / "shop").mkdir()
     ini = f"[pytest]\nDJANGO_SETTINGS_MODULE = {settings}\nfilterwarnings = error\n"
     for name, code in {"shop/__init__.py": "", "pytest.ini": ini, **files}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(code)
 
 

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.long
 PAGE = blocks(read("docs/testing.md"))
 
 
+SHOP = ("shop/tasks.py", "shop/orders.py")
 # What is for all tests of a project, and not for the other examples.
 WHOLE_SUITE = ("mysite/settings.py", "mysite/runner.py", "conftest.py")
 JOB_THAT_FAILS = """
@@ -38,8 +39,7 @@ def test_the_examples_pass(tmp_path):
 @pytest.mark.parametrize("runner", ["django", "pytest"])
 def test_the_recipes_for_a_whole_suite(tmp_path, runner):
     examples = dict(PAGE)
-    files = {name: examples[name] for name in ("shop/tasks.py", "shop/orders.py")}
-    files["shop/test_job_that_fails.py"] = JOB_THAT_FAILS
+    files = {name: examples[name] for name in SHOP} | {"shop/test_job_that_fails.py": JOB_THAT_FAILS}
     settings = SETTINGS
     if runner == "django":
         files["shop/runner.py"] = examples["mysite/runner.py"]
@@ -53,11 +53,10 @@ def test_the_recipes_for_a_whole_suite(tmp_path, runner):
 
 
 def test_the_line_for_a_whole_suite_is_understood(tmp_path):
-    line = dict(PAGE)["mysite/settings.py"]
-    files = {name: code for name, code in PAGE if name in ("shop/tasks.py", "shop/orders.py")}
+    examples = dict(PAGE)
     test = "from shop.tasks import remind\n\n\ndef test_it(db):\n    assert remind.delay(1).state == 'succeeded'\n"
-    files["shop/test_it.py"] = test
-    write_project(tmp_path, {"shop_settings.py": SETTINGS + line, "shop/models.py": MODELS, **files})
+    files = {name: examples[name] for name in SHOP} | {"shop/models.py": MODELS, "shop/test_it.py": test}
+    write_project(tmp_path, {"shop_settings.py": SETTINGS + examples["mysite/settings.py"], **files})
     code, output = run_python(tmp_path, *pytest_arguments())
     assert code == 0, output
 
