@@ -5,6 +5,7 @@ Rules make the mistakes: see mutant_rules.py. By default a part of them is tried
 
 import hashlib
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.protocol.model.random_verbs import run_randomly
 from tests.protocol.model.survivors import SURVIVORS
 from tests.support.mutant import FILES, changed, files_of, mutated
 from tests.support.nightly import IS_NIGHTLY
+from tests.support.waiting import wait_until
 
 # Function of a file, or mutant -> what found mistakes in it, and is played first.
 FOUND_BY = json.loads((Path(__file__).parent / "model" / "found_by.json").read_text())
@@ -42,8 +44,10 @@ SOON = (
 
 @pytest.fixture
 def players(redis, redis_server):
-    """What plays scenarios and tests."""
-    return Players(redis, redis_server)
+    """What plays scenarios and tests. Those that fail leave threads that wait for a job, and connections."""
+    yield Players(redis, redis_server)
+    wait_until(lambda: not [thread for thread in threading.enumerate() if type(thread).__name__ == "Waiting"])
+    redis.client_kill_filter(skipme=True)
 
 
 def is_found(players, redis, file, source, *, first):

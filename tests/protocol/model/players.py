@@ -66,7 +66,6 @@ class Players:
             if not self._server.is_running:
                 self._server.start()
                 self._redis.load_scripts()
-            self._redis.client_kill_filter(skipme=True)  # that it left open: the exception may keep them
         return False
 
     def is_sound(self, name: str) -> bool:
