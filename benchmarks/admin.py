@@ -28,19 +28,17 @@ def measure(env: Environment, readings: Readings) -> None:
 
     dead = fill(env, readings)
     readers = readers_of()
-    readers.job_list.search([(QUEUE, "queued")]).page()
+    readers.search([(QUEUE, "queued")]).page()
     queues = readers.queues.names()
     queries: dict[str, Callable[[], Any]] = {
         "overview": readers.overview.read,
         "overview_day": lambda: readers.overview.series.history(queues, DAY, 20, time.time_ns() // 1_000_000),
-        "queued": lambda: readers.job_list.search([(QUEUE, "queued")]).page(),
-        "dead": lambda: readers.job_list.search([(DEAD_QUEUE, "dead")]).page(),
+        "queued": lambda: readers.search([(QUEUE, "queued")]).page(),
+        "dead": lambda: readers.search([(DEAD_QUEUE, "dead")]).page(),
         "clients": lambda: readers.clients.busiest(QUEUE),
         "tasks": lambda: readers.tasks.all(24),
         "groups": readers.dead_letters.all_groups,
-        "filter": lambda: readers.job_list.search(
-            [(DEAD_QUEUE, "dead")], filter=JobFilter(error_class="NoSuchError")
-        ).page(),
+        "filter": lambda: readers.search([(DEAD_QUEUE, "dead")], filter=JobFilter(error_class="NoSuchError")).page(),
     }
     for name, query in queries.items():
         with Probe(env) as probe:

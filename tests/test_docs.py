@@ -158,7 +158,7 @@ def test_the_examples_of_the_django_tasks_page_run(broker, readers, modules):
             assert (reminder.client, reminder.state) == ("acme", "scheduled")
 
     mail = readers.find(result_id)
-    (ship,) = readers.job_list.search([("default", "scheduled")]).page().jobs
+    (ship,) = readers.search([("default", "scheduled")]).page().jobs
     assert (mail.task, mail.args) == ("shop.tasks.send_receipt", [7])
     assert ship.task == "shop.tasks.ship"
     declared = module.ship.rtq_task

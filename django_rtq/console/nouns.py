@@ -215,11 +215,11 @@ class Jobs:
 
 def find_jobs(
     readers: Readers, selection: Selection, *, cursor: str = "", shown: Shown = lambda job: job
-) -> Iterator[tuple[JobDetails, Any]]:
-    """The jobs that match, one state after the other: see JobListReader.each()."""
+) -> Iterator[tuple[JobDetails, Callable[[], str]]]:
+    """The jobs that match, one state after the other: see JobWalk.each()."""
     queues = selection.queues or readers.queues.names()
     lists = [(queue, state) for state in selection.states or STATES for queue in queues]
-    return readers.job_list.each(lists, selection.filter, cursor=cursor, shown=shown)
+    return readers.search(lists, selection.filter, shown=shown).each(cursor)
 
 
 def _sweep(place: Place, sweep: Sweep) -> int:

@@ -68,5 +68,5 @@ def search(readers: Readers, query: Selection, cursor: str = "", limit: int = 25
     states = [state for state in STATES if state in (query.states or LISTS)]
     lists = [(name, state) for state in states for name in (query.queues or details) if name in details]
     sizes = list_sizes(details, lists)
-    page = readers.job_list.search(lists, query.filter, sizes=sizes, shown=redacted).page(cursor, limit)
+    page = readers.search(lists, query.filter, sizes=sizes, shown=redacted).page(cursor, limit)
     return Found(page=replace(page, jobs=[redacted(job) for job in page.jobs]), total=sum(sizes.values()))

@@ -88,7 +88,7 @@ def test_a_worker_of_the_backend_runs_its_jobs_and_no_others(report_tasks, repor
     build = report_tasks.build.get_result(result.return_value)
     assert finished(build).return_value == "x is built"
     assert journal.names() == ["x"]
-    (note,) = readers_of().job_list.search([("default", "queued")]).page().jobs  # of delay(), in RTQ["REDIS"]
+    (note,) = readers_of().search([("default", "queued")]).page().jobs  # of delay(), in RTQ["REDIS"]
     assert (note.task, note.args) == ("tests.app.tasks.note", ["x"])
     assert "queues default, reports" in worker.log
     assert worker.stop() == 0

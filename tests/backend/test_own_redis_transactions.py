@@ -30,7 +30,7 @@ def with_outbox(transactional_db, other):
 
 def names(backend):
     """The arguments of the jobs that are queued."""
-    found = readers_of(backend).job_list.search([("default", "queued")]).page().jobs
+    found = readers_of(backend).search([("default", "queued")]).page().jobs
     return [job.args[0] for job in found]
 
 

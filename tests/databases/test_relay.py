@@ -139,7 +139,7 @@ def test_unique_jobs_and_delays(leave, names):
     leave(lambda: [once.delay("a"), once.delay("a"), note.using(run_after=60).delay("later")])
     assert move() == 3
     assert names() == ["a"]
-    (later,) = readers_of().job_list.search([("default", "scheduled")]).page().jobs
+    (later,) = readers_of().search([("default", "scheduled")]).page().jobs
     assert later.args == ["later"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from itertools import starmap
 from typing import Any, TypeVar
 
@@ -91,7 +90,7 @@ class Command(SheetCommand):
         selection = replace(selection, states=selection.states or usual)
         # What is hidden from people cannot be found.
         found = find_jobs(readers, selection, cursor=options["after"], shown=redacted)
-        rows = ((redacted(job), partial(readers.job_list.cursor_behind, place)) for job, place in found)
+        rows = ((redacted(job), behind) for job, behind in found)
         try:
             self.print_part(options, JOBS, rows, limit, if_none=if_none)
         except WrongCursor as error:

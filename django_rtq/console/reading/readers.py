@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django_rtq.console.reading.actions import Actions
 from django_rtq.console.reading.clients.client_states import ClientInQueue
@@ -16,7 +16,7 @@ from django_rtq.console.reading.jobs.dead_letters import DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.reading.jobs.job_page import JobPage
 from django_rtq.console.reading.jobs.queue_position import QueuePosition, find_with_position
-from django_rtq.console.reading.jobs.walk import JobListReader, JobWalk, Shown
+from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
 from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import Deploy, VersionRuns, deploy_commands, read_deploys
 from django_rtq.console.reading.metrics.time_series import Series
@@ -62,7 +62,6 @@ class Readers:
         self.queues = QueueReader(broker)
         self.overview = OverviewReader(broker)
         self.shared_overview = SharedOverview(self.overview)
-        self.job_list = JobListReader(broker)
         self.dead_letters = DeadLetters(broker)
         self.limits = LimitReader(broker)
         self.clients = ClientReader(broker)
@@ -110,6 +109,10 @@ class Readers:
         """
         return self.overview.workers(queues, with_usual=with_usual)
 
+    def search(self, lists: Sequence[List], filter: JobFilter = ALL_JOBS, **options: Any) -> JobWalk:
+        """Some lists of jobs, each a queue and a state. The options are those of a JobWalk."""
+        return JobWalk(self.broker, lists, filter, **options)
+
     def queue_page(
         self,
         queue: str,
@@ -122,7 +125,7 @@ class Readers:
     ) -> QueuePage:
         """queues.get(), a page of jobs and clients.busiest() at once: one round trip, more with some filters."""
         keys, history, now_ms = self._keys.of(queue), self.overview.series, time.time_ns() // 1_000_000
-        walk = JobWalk(self.broker, [(queue, state)], filter, shown=shown)
+        walk = self.search([(queue, state)], filter, shown=shown)
         walk.also = [
             SCRIPTS["queue_overview"].call(keys, ()),
             self.clients.busiest_command(queue, MOST_CLIENTS),

@@ -23,7 +23,7 @@ from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.reading.jobs.job_page import DEPTH, JobPage, WrongCursor, encode_cursor
 from django_rtq.console.reading.jobs.queue_position import QueuePosition
-from django_rtq.console.reading.jobs.walk import JobListReader, JobWalk, List, Shown
+from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
 from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import TaskMetrics, merged_versions
 from django_rtq.console.reading.metrics.time_series import merge_series
@@ -80,7 +80,6 @@ class AllShards(Readers):
         self._is_known_who_answers = False
         self.queues = _Queues(self)
         self.shared_overview = _SharedOverview(self)
-        self.job_list = _JobList(self)
         self.dead_letters = _DeadLetters(self)
         self.limits = _Limits(self)
         self.clients = _Clients(self)
@@ -148,6 +147,9 @@ class AllShards(Readers):
             for number, workers in by_shard.items()
             for worker in workers
         ]
+
+    def search(self, lists: Sequence[List], filter: JobFilter = ALL_JOBS, **options: Any) -> JobWalk:
+        return _Search(self, lists, filter, **options)
 
     def queue_page(
         self,
@@ -255,24 +257,39 @@ class _SharedOverview(SharedOverview):
         return merge(found) if found else None
 
 
-class _JobList(_Merged, JobListReader):
-    def each(
-        self, lists: Sequence[List], filter: JobFilter = ALL_JOBS, *, cursor: str = "", shown: Shown = lambda job: job
-    ) -> Iterator[tuple[JobDetails, Any]]:
-        """In the order of search().page(), which would read a page of each shard for each page of all."""
-        places, ranks = dict(read_places(cursor)), {list_: number for number, list_ in enumerate(lists)}
+class _Search(JobWalk):
+    """The same lists of all shards."""
+
+    def __init__(self, shards: AllShards, lists: Sequence[List], filter: JobFilter, **options: Any) -> None:
+        super().__init__(shards.broker, lists, filter, **options)
+        self._shards, self._options = shards, options
+        self._rank = {list_: number for number, list_ in enumerate(lists)}
+
+    def _of(self, readers: Readers) -> JobWalk:
+        return readers.search(self._lists, self.filter, **self._options)
+
+    def page(self, cursor: str = "", limit: int = 50, depth: int = DEPTH) -> JobPage:
+        begun = read_places(cursor)
+        unfinished = [number for number in shard_numbers() if begun.get(number, "") is not None]
+        pages = self._shards.ask(
+            lambda readers, number: self._of(readers).page(begun.get(number) or "", limit, depth), unfinished
+        )
+        return merged_page(pages, begun, limit, lambda place: self._rank[place[0], place[1]])
+
+    def each(self, cursor: str = "") -> Iterator[tuple[JobDetails, Callable[[], str]]]:
+        """In the order of page(), which would read a page of each shard for each page of all."""
+        places, ranks = dict(read_places(cursor)), dict(self._rank)
         if cursor and not places:
             raise WrongCursor(f"{cursor!r} is not a cursor of this list.")
-        dead = [list_ for list_ in lists if list_[1] == "dead"]
+        dead = [list_ for list_ in self._lists if list_[1] == "dead"]
         ranks.update((list_, ranks[dead[0]]) for list_ in dead)
 
         def ordered(number: int) -> Iterator[tuple[tuple[int, tuple[float, float]], JobDetails, Sequence[Any]]]:
             if (begun := places.get(number, "")) is None:
                 return
             counters = defaultdict[int, Iterator[int]](count)
-            jobs = readers_of(shard_place(number)).job_list.each(lists, filter, cursor=begun, shown=shown)
             try:
-                for job, place in jobs:
+                for job, place in self._of(readers_of(shard_place(number))).each_placed(begun):
                     rank = ranks[place[0], place[1]]
                     yield (rank, order(job, next(counters[rank]))), replace(job, shard=number), place
             except BrokerError as error:
@@ -282,33 +299,7 @@ class _JobList(_Merged, JobListReader):
 
         for _, job, place in heapq.merge(*map(ordered, self._shards.answering()), key=itemgetter(0)):
             places[job.shard or 0] = encode_cursor(place)
-            yield job, places
-
-    def cursor_behind(self, place: Any) -> str:
-        return write_places(place)
-
-    def search(self, lists: Sequence[List], filter: JobFilter = ALL_JOBS, **options: Any) -> JobWalk:
-        return _Search(self._shards, lists, filter, **options)
-
-
-class _Search(JobWalk):
-    """The same lists of all shards."""
-
-    def __init__(self, shards: AllShards, lists: Sequence[List], filter: JobFilter, **options: Any) -> None:
-        super().__init__(shards.broker, lists, filter, **options)
-        self._shards, self._options = shards, options
-        self._rank = {list_: number for number, list_ in enumerate(lists)}
-
-    def page(self, cursor: str = "", limit: int = 50, depth: int = DEPTH) -> JobPage:
-        begun = read_places(cursor)
-        unfinished = [number for number in shard_numbers() if begun.get(number, "") is not None]
-
-        def read(readers: Readers, number: int) -> JobPage:
-            walk = readers.job_list.search(self._lists, self.filter, **self._options)
-            return walk.page(begun.get(number) or "", limit, depth)
-
-        pages = self._shards.ask(read, unfinished)
-        return merged_page(pages, begun, limit, lambda place: self._rank[place[0], place[1]])
+            yield job, partial(write_places, places)
 
 
 class _DeadLetters(_Merged, DeadLetters):

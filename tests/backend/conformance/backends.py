@@ -13,7 +13,7 @@ class CollectingBackend(RTQBackend):
     def results(self):
         """All jobs that wait, the oldest first."""
         readers = readers_of()
-        pages = [readers.job_list.search([(name, "queued")]).page() for name in readers.queues.names()]
+        pages = [readers.search([(name, "queued")]).page() for name in readers.queues.names()]
         return [self.get_result(job.id) for page in pages for job in page.jobs]
 
     def clear(self):

@@ -31,7 +31,7 @@ def test_they_wait_by_default_and_the_signal_comes_after_the_commit(with_options
         assert result.id
         assert result.enqueued_at
         assert told == []
-        assert readers.job_list.search([("default", "queued")]).page().jobs == []
+        assert readers.search([("default", "queued")]).page().jobs == []
 
     assert told == [result.id]
     assert tasks.add.get_result(result.id) == result
@@ -42,15 +42,15 @@ def test_they_are_sent_at_once_if_a_setting_or_an_option_says_so(with_options, r
     with_options(ENQUEUE_ON_COMMIT=False)
     with transaction.atomic():
         enqueue(1)
-        assert len(readers.job_list.search([("default", "queued")]).page().jobs) == 1
+        assert len(readers.search([("default", "queued")]).page().jobs) == 1
 
 
 def test_enqueue_of_a_task_of_this_package_waits_and_delay_does_not(readers):
     with transaction.atomic():
         own_tasks.note.delay("a")
         own_tasks.note.enqueue("b")
-        assert [job.args for job in readers.job_list.search([(own_tasks.note.queue, "queued")]).page().jobs] == [["a"]]
-    assert len(readers.job_list.search([(own_tasks.note.queue, "queued")]).page().jobs) == 2
+        assert [job.args for job in readers.search([(own_tasks.note.queue, "queued")]).page().jobs] == [["a"]]
+    assert len(readers.search([(own_tasks.note.queue, "queued")]).page().jobs) == 2
 
 
 def test_without_autocommit_and_atomic_they_are_sent_at_once(readers):
@@ -60,7 +60,7 @@ def test_without_autocommit_and_atomic_they_are_sent_at_once(readers):
     finally:
         transaction.rollback()
         transaction.set_autocommit(True)
-    assert len(readers.job_list.search([("default", "queued")]).page().jobs) == 1
+    assert len(readers.search([("default", "queued")]).page().jobs) == 1
 
 
 def test_options_of_the_backend_and_of_a_copy(told):
@@ -77,9 +77,9 @@ def test_delay_on_commit(readers):
     with transaction.atomic():
         job = tasks.add.delay_on_commit(1)
         async_to_sync(tasks.add.adelay_on_commit)(2)
-        assert readers.job_list.search([("default", "queued")]).page().jobs == []
+        assert readers.search([("default", "queued")]).page().jobs == []
     assert job.state == "queued"
-    assert len(readers.job_list.search([("default", "queued")]).page().jobs) == 2
+    assert len(readers.search([("default", "queued")]).page().jobs) == 2
 
 
 def test_async_code(told):
@@ -105,7 +105,7 @@ def test_a_refused_job_is_not_told(told, readers, rtq):
     with pytest.raises(QueueFull):
         act()
 
-    (stored,) = readers.job_list.search([("default", "queued")]).page().jobs
+    (stored,) = readers.search([("default", "queued")]).page().jobs
     assert told == [stored.id]
 
 
@@ -122,17 +122,17 @@ def test_they_wait_for_the_commit_of_the_database_that_is_written(readers, other
     with override_settings(DATABASE_ROUTERS=[ToTheOther()] if has_router else []):
         with transaction.atomic(using=other):
             enqueue(1)
-            assert readers.job_list.search([("default", "queued")]).page().jobs == []
-        assert len(readers.job_list.search([("default", "queued")]).page().jobs) == 1
+            assert readers.search([("default", "queued")]).page().jobs == []
+        assert len(readers.search([("default", "queued")]).page().jobs) == 1
         with transaction.atomic(using=other):
             enqueue(1)
             transaction.set_rollback(True, using=other)
-        assert len(readers.job_list.search([("default", "queued")]).page().jobs) == 1
+        assert len(readers.search([("default", "queued")]).page().jobs) == 1
 
 
 def test_true_is_the_database_that_routers_name(with_options, readers, other):
     with_options(ENQUEUE_ON_COMMIT=True)
     with override_settings(DATABASE_ROUTERS=[ToTheOther()]), transaction.atomic(using=other):
         own_tasks.note.delay("waits")
-        assert readers.job_list.search([("default", "queued")]).page().jobs == []
-    assert len(readers.job_list.search([("default", "queued")]).page().jobs) == 1
+        assert readers.search([("default", "queued")]).page().jobs == []
+    assert len(readers.search([("default", "queued")]).page().jobs) == 1

@@ -123,7 +123,7 @@ def test_what_takes_longer_becomes_a_job_of_each_queue(broker, readers, operator
     )
     assert "No worker serves queue high now" in page
     for queue in ("high", "low"):
-        (job,) = readers.job_list.search([(queue, "queued")], filter=JobFilter(client="")).page().jobs
+        (job,) = readers.search([(queue, "queued")], filter=JobFilter(client="")).page().jobs
         assert job.priority == 100
         assert run_bulk_action(*job.args, **job.kwargs) == 3
     assert {readers.find(job.id).state for job in later} == {JobState.QUEUED}

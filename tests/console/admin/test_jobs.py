@@ -244,7 +244,7 @@ def test_a_job_is_enqueued_by_hand(operator, readers, broker):
         follow=True,
     )
     assert answer.status_code == 200
-    (job,) = readers.job_list.search([("bulk", "scheduled")]).page().jobs
+    (job,) = readers.search([("bulk", "scheduled")]).page().jobs
     assert (job.task, job.args, job.kwargs, job.client) == (MAIL, ["bakery"], {"order_id": 5}, "bakery")
     assert job.id in logged()[0]
 
@@ -351,7 +351,7 @@ def test_a_finished_job_is_enqueued_again_and_hidden_arguments_stay_the_same(bro
     given = {"args": "[]", "kwargs": json.dumps({"user": "adam", "password": HIDDEN})}
     operator.post(link, {**given, "queue_name": QUEUE, "client": "bakery"})
 
-    (again,) = readers.job_list.search([(QUEUE, "queued")]).page().jobs
+    (again,) = readers.search([(QUEUE, "queued")]).page().jobs
     assert (again.task, again.args, again.client) == ("tests.app.secret_tasks.log_in", [], "bakery")
     assert again.kwargs == {"user": "adam", "password": "swordfish"}
 

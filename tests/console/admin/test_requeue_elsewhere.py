@@ -64,7 +64,7 @@ def test_a_job_does_what_a_request_has_no_time_for(broker, operator, readers, mo
 
     html = text(operator.get(page["Location"]))
     assert f"2 dead letters were requeued in queue {TARGET}. Jobs of these queues do the rest: " in html
-    (rest,) = (job for job in readers.job_list.search([(QUEUE, "queued")]).page().jobs if "run_bulk_action" in job.task)
+    (rest,) = (job for job in readers.search([(QUEUE, "queued")]).page().jobs if "run_bulk_action" in job.task)
     run_bulk_action(*rest.args, **rest.kwargs)
     assert {readers.find(job.id).queue for job in jobs} == {TARGET}
 

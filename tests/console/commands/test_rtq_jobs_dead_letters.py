@@ -25,7 +25,7 @@ def rtq_settings(redis, proxy):
 
 
 def dead_ids(readers):
-    return {job.id for queue in readers.queues.names() for job, _ in readers.job_list.each([(queue, "dead")])}
+    return {job.id for queue in readers.queues.names() for job, _ in readers.search([(queue, "dead")]).each()}
 
 
 def break_after(monkeypatch, steps, error):

@@ -78,7 +78,7 @@ def test_json_is_written_job_by_job(broker, monkeypatch):
     def found(*selected, **options):
         for number in range(3):
             written.append(out.getvalue().count('"id"'))
-            yield JobDetails(id=f"{number}", queue=QUEUE, state=JobState.QUEUED), number
+            yield JobDetails(id=f"{number}", queue=QUEUE, state=JobState.QUEUED), str
 
     monkeypatch.setattr(rtq_jobs, "find_jobs", found)
     call_command("rtq_jobs", "list", "--json", stdout=out)

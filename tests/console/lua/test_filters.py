@@ -44,7 +44,7 @@ def graveyard(broker):
 
 
 def everyone(readers):
-    return readers.job_list.search([(QUEUE, "dead")]).page(limit=500).jobs
+    return readers.search([(QUEUE, "dead")]).page(limit=500).jobs
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_same_jobs_are_meant_as_when_all_of_them_are_looked_at(wanted, redis
 
     meant = [job.id for job in everyone(readers) if filter.fits(job)]
 
-    assert [job.id for job in readers.job_list.search([(QUEUE, "dead")], filter=filter).page().jobs] == meant
+    assert [job.id for job in readers.search([(QUEUE, "dead")], filter=filter).page().jobs] == meant
     selection = sweeps.count(readers, "discard", **wanted)
     assert selection.count == len(meant)
     (swept,) = sweeps.steps(readers, "discard", until_ms=selection.until_ms, **wanted)
@@ -84,7 +84,7 @@ def test_a_list_in_which_nothing_fits_sends_little_more_than_the_ids(sent, broke
     graveyard(2000)
     sent()
 
-    page = readers.job_list.search([(QUEUE, "dead")], filter=JobFilter(error_class="NoSuchError")).page()
+    page = readers.search([(QUEUE, "dead")], filter=JobFilter(error_class="NoSuchError")).page()
 
     assert (page.jobs, page.searched) == ([], 2000)
     assert sent() < 200_000
@@ -94,7 +94,7 @@ def test_a_list_in_which_all_fit_sends_one_page(sent, broker, readers, graveyard
     graveyard(2000)
     sent()
 
-    page = readers.job_list.search([(QUEUE, "dead")], filter=JobFilter(error_class="NoStock")).page(limit=25)
+    page = readers.search([(QUEUE, "dead")], filter=JobFilter(error_class="NoStock")).page(limit=25)
 
     assert len(page.jobs) == 25
     assert sent() < 25 * 5000 + 60_000

@@ -32,7 +32,7 @@ def pages(readers, limit, between=lambda: None):
     """The ids on each page."""
     found, cursor = [], None
     while cursor != "":
-        page = readers.job_list.search([(QUEUE, "finished")]).page(cursor=cursor or "", limit=limit)
+        page = readers.search([(QUEUE, "finished")]).page(cursor=cursor or "", limit=limit)
         found.append([job.id for job in page.jobs])
         cursor = page.next_cursor
         between()
@@ -56,7 +56,7 @@ def test_a_page_tells_when_jobs_finished(redis, broker, readers, jobs):
     let_pass(redis, broker, *jobs[:5])
     now = redis.time()[0]
 
-    found = readers.job_list.search([(QUEUE, "finished")]).page().jobs
+    found = readers.search([(QUEUE, "finished")]).page().jobs
     ages = [now - job.finished_at.timestamp() for job in found]
 
     assert ages == pytest.approx([0] * 5 + [180] * 5, abs=5)
@@ -107,9 +107,9 @@ def test_an_id_without_an_outcome_is_passed_over(redis, broker, readers, jobs):
 
 
 def test_a_search_for_the_last_page_has_a_limit(readers, jobs):
-    first = readers.job_list.search([(QUEUE, "finished")]).page(limit=5)
+    first = readers.search([(QUEUE, "finished")]).page(limit=5)
     with mutated(FEW):
-        second = readers.job_list.search([(QUEUE, "finished")]).page(cursor=first.next_cursor)
+        second = readers.search([(QUEUE, "finished")]).page(cursor=first.next_cursor)
 
     assert (second.jobs, second.is_complete, second.next_cursor) == ([], False, "")
 
@@ -122,9 +122,7 @@ def test_many_are_searched_in_steps_of_a_hundred(redis, broker, readers):
     redis.rpush(keys.recent_results, *texts)
     redis.hset(keys.results, mapping=texts)
 
-    page = readers.job_list.search(
-        [(QUEUE, "finished")], filter=JobFilter(task="t1", since=moment((now - 200) * 1000))
-    ).page()
+    page = readers.search([(QUEUE, "finished")], filter=JobFilter(task="t1", since=moment((now - 200) * 1000))).page()
 
     assert [job.id for job in page.jobs] == [f"job{n:03}" for n in range(249, 150, -2)]
     assert (page.searched, page.next_cursor != "") == (99, True)

@@ -68,8 +68,6 @@ def test_an_equals_sign_stands_for_the_whole_name(redis, broker, readers):
         queued_job(broker, body=body(task))
 
     def found(task):
-        return sorted(
-            job.task for job in readers.job_list.search([(QUEUE, "queued")], filter=JobFilter(task=task)).page().jobs
-        )
+        return sorted(job.task for job in readers.search([(QUEUE, "queued")], filter=JobFilter(task=task)).page().jobs)
 
     assert (found("=ship"), found("ship"), found("=p"), found("=")) == (["ship"], ["other.ship", "ship"], [], [])

@@ -36,20 +36,18 @@ def body(*args, task="shop.ship", **kwargs):
 
 
 def found(readers, state="queued", **wanted):
-    return names(job.id for job in readers.job_list.search([(QUEUE, state)], filter=JobFilter(**wanted)).page().jobs)
+    return names(job.id for job in readers.search([(QUEUE, state)], filter=JobFilter(**wanted)).page().jobs)
 
 
 @pytest.mark.parametrize("state", SEEDS)
 def test_the_jobs_of_each_state_are_found_page_by_page_in_the_order_of_their_list(redis, broker, readers, state):
     for number in range(12):
         SEEDS[state](broker, body=body(number, parity="odd" if number % 2 else "even"), client=f"c{number % 3}")
-    in_order = [
-        job.id for job in readers.job_list.search([(QUEUE, state)]).page().jobs if job.kwargs["parity"] == "odd"
-    ]
+    in_order = [job.id for job in readers.search([(QUEUE, state)]).page().jobs if job.kwargs["parity"] == "odd"]
 
     taken, cursor = [], ""
     while cursor or not taken:
-        page = readers.job_list.search([(QUEUE, state)], filter=JobFilter(text="odd")).page(cursor=cursor, limit=2)
+        page = readers.search([(QUEUE, state)], filter=JobFilter(text="odd")).page(cursor=cursor, limit=2)
         taken.append([job.id for job in page.jobs])
         cursor = page.next_cursor
 
@@ -60,7 +58,7 @@ def test_the_jobs_of_each_state_are_found_page_by_page_in_the_order_of_their_lis
 def test_a_running_job_that_is_found_has_its_worker(broker, readers):
     claimed_job(broker, body=body(7), worker="w1")
 
-    (job,) = readers.job_list.search([(QUEUE, "running")], filter=JobFilter(task="ship")).page().jobs
+    (job,) = readers.search([(QUEUE, "running")], filter=JobFilter(task="ship")).page().jobs
 
     assert (job.worker, job.attempt, job.claimed_at is not None, job.lease_left_seconds > 0) == ("w1", 1, True, True)
 
@@ -181,7 +179,7 @@ def test_a_cursor_that_redis_cannot_be_asked_for_begins_at_the_beginning(broker,
     finished_job(broker) if state == "finished" else SEEDS[state](broker)
     place = ("1", "0", "\ud800", "a", "0") if state == "queued" else (1, "\ud800")
 
-    assert len(readers.job_list.search([(QUEUE, state)]).page(cursor=encode_cursor((QUEUE, state, *place))).jobs) == 1
+    assert len(readers.search([(QUEUE, state)]).page(cursor=encode_cursor((QUEUE, state, *place))).jobs) == 1
 
 
 def test_what_a_torn_log_left_in_the_index_of_a_client_is_not_found(redis, broker, readers):

@@ -73,7 +73,7 @@ def test_a_filter_finds_them(broker, readers, state):
         if state == "finished":
             settle(broker, "ack", job, outcome=f'{{"state":"succeeded","task":"{name}"}}')
 
-    page = readers.job_list.search([(QUEUE, state)], filter=JobFilter(task=f"={NEW}")).page()
+    page = readers.search([(QUEUE, state)], filter=JobFilter(task=f"={NEW}")).page()
 
     assert sorted(job.task for job in page.jobs) == [NEW, OLD]
 

@@ -81,7 +81,7 @@ def test_it_takes_two_round_trips_however_much_there_is(redis, broker, readers, 
 def test_a_page_of_a_list_has_what_is_there_and_takes_one_round_trip(broker, readers, round_trips, state):  # noqa: F811
     round_trips.clear()
 
-    page = readers.job_list.search([(QUEUE, state)]).page()
+    page = readers.search([(QUEUE, state)]).page()
 
     found = {"queued": "queued_job", "running": "claimed_job"}.get(state, f"{state}_job")
     assert names(job.id for job in page.jobs) == [found]
@@ -113,7 +113,7 @@ def test_pages_go_on_where_the_last_one_ended_even_within_one_moment(redis, brok
     redis.hset(getattr(broker.keys.of(QUEUE), stored), mapping=dict.fromkeys(ids, text))
     found, cursor = [], None
     while cursor != "":
-        page = readers.job_list.search([(QUEUE, state)]).page(cursor=cursor or "", limit=limit)
+        page = readers.search([(QUEUE, state)]).page(cursor=cursor or "", limit=limit)
         assert len(page.jobs) <= limit
         found, cursor = found + [job.id for job in page.jobs], page.next_cursor
 
@@ -128,7 +128,7 @@ def test_who_has_failed_is_not_among_the_scheduled(redis, broker, readers):
     redis.zadd(keys.retrying, dict.fromkeys(ids[:1100], 2_000_000_000_000))
     redis.hset(keys.jobs, mapping=dict.fromkeys(ids, "0 3 1 0 \n{}"))
 
-    page = readers.job_list.search([(QUEUE, "scheduled")]).page()
+    page = readers.search([(QUEUE, "scheduled")]).page()
 
     assert [job.id for job in page.jobs] == ids[1100:1150]
 

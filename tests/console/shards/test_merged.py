@@ -147,19 +147,19 @@ def test_no_job_is_missing_or_twice_on_the_pages_of_uneven_shards(three, make, s
 def test_a_list_of_all_shards_goes_on_behind_a_cursor(three):
     made = [job_id for make in (running, dead, retrying, queued) for shard in range(3) for job_id in make(shard, 2)]
     lists = [("default", state) for state in ("running", "retrying", "queued", "scheduled", "dead")]
-    job_list, seen, cursor = AllShards().job_list, [], ""
+    readers, seen, cursor = AllShards(), [], ""
 
     for _ in made:
-        job, place = next(job_list.each(lists, cursor=cursor))
+        job, behind = next(readers.search(lists).each(cursor))
         seen.append(job.id)
-        cursor = job_list.cursor_behind(place)
+        cursor = behind()
 
     assert sorted(seen) == sorted(made)
-    assert list(job_list.each(lists, cursor=cursor)) == []
+    assert list(readers.search(lists).each(cursor)) == []
     with pytest.raises(WrongCursor):
-        next(job_list.each(lists, cursor="x"))
+        next(readers.search(lists).each("x"))
     with pytest.raises(WrongCursor):
-        next(job_list.each(lists[:1], cursor=cursor))
+        next(readers.search(lists[:1]).each(cursor))
 
 
 @pytest.mark.parametrize(
@@ -176,13 +176,11 @@ def test_a_list_is_in_its_order_over_all_shards(three, make, moment, newest_firs
         make(shard)
 
     readers = AllShards()
-    pages, _ = read_all(
-        lambda cursor: readers.job_list.search([("default", make.__name__)]).page(cursor=cursor, limit=3)
-    )
+    pages, _ = read_all(lambda cursor: readers.search([("default", make.__name__)]).page(cursor=cursor, limit=3))
 
     jobs = [job for page in pages for job in page.jobs]
     moments = [getattr(job, moment) for job in jobs]
-    assert [(job.id, job.shard) for job, _ in readers.job_list.each([("default", make.__name__)])] == [
+    assert [(job.id, job.shard) for job, _ in readers.search([("default", make.__name__)]).each()] == [
         (job.id, job.shard) for job in jobs
     ]
     assert len(moments) == 8
@@ -193,7 +191,7 @@ def test_queued_jobs_come_in_turn_by_shard_and_the_urgent_ones_first(three):
     queued(0, 3), queued(1, 3), queued(2, 1, priority=5)
 
     readers = AllShards()
-    page = readers.job_list.search([("default", "queued")]).page(limit=5)
+    page = readers.search([("default", "queued")]).page(limit=5)
 
     assert [job.shard for job in page.jobs] == [2, 0, 1, 0, 1]
 
@@ -202,11 +200,11 @@ def test_a_job_that_comes_or_goes_between_two_pages_shifts_nothing(three):
     made = [*dead(0, 6), *dead(1, 6)]
 
     readers = AllShards()
-    first = readers.job_list.search([("default", "dead")]).page(limit=5)
+    first = readers.search([("default", "dead")]).page(limit=5)
     later = dead(1)
     readers_of(shard_place(0)).actions.done("discard", "default", [job.id for job in first.jobs])
     _, rest = read_all(
-        lambda cursor: readers.job_list.search([("default", "dead")]).page(cursor=cursor or first.next_cursor, limit=5)
+        lambda cursor: readers.search([("default", "dead")]).page(cursor=cursor or first.next_cursor, limit=5)
     )
 
     assert sorted([*ids(first.jobs), *rest]) == sorted(made)
@@ -218,7 +216,7 @@ def test_a_shard_that_is_silent_for_one_page_goes_on_where_it_was(three, places)
 
     def read(cursor):
         readers = AllShards()
-        return readers.job_list.search([("default", "dead")]).page(cursor=cursor, limit=2)
+        return readers.search([("default", "dead")]).page(cursor=cursor, limit=2)
 
     first = read("")
     places[1].pause()

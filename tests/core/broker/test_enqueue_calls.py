@@ -7,7 +7,7 @@ from tests.support.jobs import QUEUE, new_job, unique_job
 
 
 def waiting(readers, queue=QUEUE):
-    return [job.id for job in readers.job_list.search([(queue, "queued")]).page().jobs]
+    return [job.id for job in readers.search([(queue, "queued")]).page().jobs]
 
 
 def test_no_call(broker):

@@ -70,7 +70,7 @@ def test_a_job_whose_outcome_was_dropped_is_known_but_not_shown(redis, broker, r
     assert broker.enqueue(QUEUE, [first]) == ["exists"]
     with pytest.raises(JobNotFound):
         readers.find(first.id)
-    assert [job.id for job in readers.job_list.search([(QUEUE, "finished")]).page().jobs] == [second.id]
+    assert [job.id for job in readers.search([(QUEUE, "finished")]).page().jobs] == [second.id]
 
 
 # -- retry

@@ -33,7 +33,7 @@ def test_an_outcome_that_is_kept_for_seconds_goes_after_two_minutes(redis, broke
     settle(broker, "ack", job, keep_ms=0)
     with pytest.raises(JobNotFound):  # though it is still there
         readers.find(job.id)
-    assert readers.job_list.search([(QUEUE, "finished")]).page().jobs == []
+    assert readers.search([(QUEUE, "finished")]).page().jobs == []
 
     finished_ago(redis, broker, job, 110_000, keep_ms=0)
     assert trim(broker, QUEUE) == 0
@@ -55,7 +55,7 @@ def test_an_outcome_whose_times_cannot_be_read_is_not_shown_and_goes(redis, brok
 
     with pytest.raises(JobNotFound):
         readers.find(job.id)
-    assert readers.job_list.search([(QUEUE, "finished")]).page().jobs == []
+    assert readers.search([(QUEUE, "finished")]).page().jobs == []
     assert trim(broker, QUEUE) == 1
     assert not {"results", "recent_results"} & set(snapshot(redis))
 

@@ -110,7 +110,7 @@ def told():
 def test_receivers_are_told_and_the_queue_is_known_and_idle_workers_wake(redis, readers, told, way):
     WAYS[way]("a")
 
-    (job,) = readers.job_list.search([("ways", "queued")]).page().jobs
+    (job,) = readers.search([("ways", "queued")]).page().jobs
     assert told == [([job.id], job.task)]
     assert "ways" in readers.queues.names()
     assert redis.exists("{rtq:ways}:work_signal")

@@ -42,6 +42,4 @@ def with_options(rtq_settings):
 @pytest.fixture
 def names(readers):
     """Reads the first arguments of the waiting jobs, in their order."""
-    return lambda queue="default": [
-        job.args[0] for job in readers_of().job_list.search([(queue, "queued")]).page().jobs
-    ]
+    return lambda queue="default": [job.args[0] for job in readers_of().search([(queue, "queued")]).page().jobs]

@@ -122,9 +122,9 @@ def test_the_setting_is_for_every_way_to_enqueue(names, with_options, rule, read
         once.delay("d")
         note.using(on_commit=False).delay("at once")
         assert names() == ["at once"]
-        assert readers.job_list.search([("default", "scheduled")]).page().jobs == []
+        assert readers.search([("default", "scheduled")]).page().jobs == []
     assert names() == ["at once", "a", "b", "c", "d"]
-    assert len(readers.job_list.search([("default", "scheduled")]).page().jobs) == 1
+    assert len(readers.search([("default", "scheduled")]).page().jobs) == 1
 
 
 def test_the_setting_may_name_a_database(names, with_options, other):

@@ -345,9 +345,7 @@ SCRIPT_CALLS = {
     ),
     "resume": ScriptCall(_paused, lambda broker, jobs: _noun(broker).resume()),
     "run_now": ScriptCall(_waiting_for_their_time, _run_all_now),
-    "search_jobs": ScriptCall(
-        _queued, lambda broker, jobs: Readers(broker).job_list.search([(QUEUE, "queued")]).page()
-    ),
+    "search_jobs": ScriptCall(_queued, lambda broker, jobs: Readers(broker).search([(QUEUE, "queued")]).page()),
     "sign_off": ScriptCall(_leaving, lambda broker, jobs: broker.sign_off([QUEUE], WORKER)),
     "sign_on": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.sign_on([QUEUE], WORKER)),
     "queue_position": ScriptCall(_queued, lambda broker, jobs: Readers(broker).find_with_position(jobs[0].id)),

@@ -58,7 +58,7 @@ class WorkflowAdmin(SheetAdmin):
         """A table of the newest dead jobs."""
         lists = [(queue, "dead") for queue in dict.fromkeys(step.queue for step in progress.steps if step.dead)]
         wanted = JobFilter(workflow=progress.id)
-        walk = place_of(request).readers.job_list.search(lists, wanted, shown=redacted)
+        walk = place_of(request).readers.search(lists, wanted, shown=redacted)
         found = walk.page("", MOST_DEAD).jobs if lists else ()
         return tables(
             JOBS, [redacted(job) for job in found], viewer, label=_("Dead letters"), titles=JOB_LISTS["dead"].titles

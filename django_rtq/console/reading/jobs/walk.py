@@ -11,6 +11,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -70,6 +71,9 @@ class _Position:
 class JobWalk:
     """Walks these lists, one after the other. For one thread.
 
+    Cursors name the last job that was seen: jobs that come and go shift nothing. Without a filter a page takes one
+    round trip; with one, as many as there are batches.
+
     `sizes` tells how many jobs the lists hold, to send the steps of short ones together. Dead letters that died after
     `until_ms`, and other jobs that were made later, are left out.
     """
@@ -84,7 +88,7 @@ class JobWalk:
         shown: Shown = lambda job: job,
         until_ms: int | None = None,
     ) -> None:
-        self._redis, self._keys = broker.redis, broker.keys
+        self._broker, self._redis, self._keys = broker, broker.redis, broker.keys
         self._lists, self.filter, self._shown, self._until_ms = list(lists), filter, shown, until_ms
         self._sizes = sizes or {}
         self.also: Sequence[Command] = ()  # other commands, which are sent with the first round trip
@@ -127,6 +131,37 @@ class JobWalk:
             for list_, before, counted, rows in self._step(position, depth - position.looked, STEP, "count"):
                 numbers[list_[0]] += counted + len(self._read(list_, before, rows))
         return numbers, position.cursor, position.looked
+
+    def each(self, cursor: str = "") -> Iterator[tuple[JobDetails, Callable[[], str]]]:
+        """All jobs that match, list by list, each with what says the cursor behind it, if asked before the next one is.
+
+        Dead letters of all queues come together, the newest first. Jobs may change their state while this goes on, and
+        those that come meanwhile may be left out. Raises ValueError for others than LISTS, and WrongCursor.
+        """
+        return ((job, partial(encode_cursor, place)) for job, place in self.each_placed(cursor))
+
+    def each_placed(self, cursor: str) -> Iterator[_Placed]:
+        """each() with the list and the place there: what a cursor has."""
+        begun = decode_list(cursor)
+        if cursor and tuple(begun[:2]) not in self._lists:
+            raise WrongCursor(f"{cursor!r} is not a cursor of this list.")
+        for is_dead, group in groupby(self._lists, key=lambda list_: list_[1] == "dead"):
+            some = list(group)
+            if begun and tuple(begun[:2]) not in some:
+                continue
+            if is_dead:  # a place in the list of one queue is one in all of them
+                walks = (self._walk([of], encode_cursor([*of, *begun[2:]])) for of in some)
+                yield from heapq.merge(*walks, key=lambda found: (float(found[1][2]), found[1][3]), reverse=True)
+            else:
+                yield from self._walk(some, cursor)
+            cursor, begun = "", []
+
+    def _walk(self, lists: Sequence[List], cursor: str) -> Iterator[_Placed]:
+        walk, has_more = JobWalk(self._broker, lists, self.filter, shown=self._shown), True
+        while has_more:
+            page = walk.page(cursor, MAINTAIN_AT_ONCE)
+            yield from ((job, place) for job, (place, _) in zip(page.jobs, page.places, strict=True))
+            cursor, has_more = page.next_cursor, bool(page.next_cursor)
 
     def left(self, cursor: str) -> list[List]:
         """The lists that have not been walked to their ends, if the next part begins at this cursor."""
@@ -214,60 +249,6 @@ class JobWalk:
             if not found or (job and (not self.filter or self.filter.fits(self._shown(job)))):
                 matches.append(_Match(list_, place, before + number, job_id, job))
         return matches
-
-
-class JobListReader:
-    """Reads lists of jobs, with cursors that name the last job that was seen: jobs that come and go shift nothing.
-
-    Any thread may use it. Without a filter a page takes one round trip; with one, as many as there are batches.
-    """
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-
-    def search(
-        self,
-        lists: Sequence[List],
-        filter: JobFilter = ALL_JOBS,
-        *,
-        sizes: Mapping[List, int] | None = None,
-        shown: Shown = lambda job: job,
-    ) -> JobWalk:
-        """A walk of several lists, each a queue and a state: see JobWalk."""
-        return JobWalk(self._broker, lists, filter, sizes=sizes, shown=shown)
-
-    def each(
-        self, lists: Sequence[List], filter: JobFilter = ALL_JOBS, *, cursor: str = "", shown: Shown = lambda job: job
-    ) -> Iterator[tuple[JobDetails, Any]]:
-        """All jobs of these lists that match, list by list, each with what cursor_behind() takes: see LISTS.
-
-        Dead letters of all queues come together, the newest first. Jobs may change their state while this goes on, and
-        those that come meanwhile may be left out. Raises WrongCursor.
-        """
-        begun = decode_list(cursor)
-        if cursor and tuple(begun[:2]) not in lists:
-            raise WrongCursor(f"{cursor!r} is not a cursor of this list.")
-        for is_dead, group in groupby(lists, key=lambda list_: list_[1] == "dead"):
-            some = list(group)
-            if begun and tuple(begun[:2]) not in some:
-                continue
-            if is_dead:  # a place in the list of one queue is one in all of them
-                walks = (self._walk([of], filter, encode_cursor([*of, *begun[2:]]), shown) for of in some)
-                yield from heapq.merge(*walks, key=lambda found: (float(found[1][2]), found[1][3]), reverse=True)
-            else:
-                yield from self._walk(some, filter, cursor, shown)
-            cursor, begun = "", []
-
-    def cursor_behind(self, place: Any) -> str:
-        """Where a list of the same jobs goes on behind one. To be asked before the next one is."""
-        return encode_cursor(place)
-
-    def _walk(self, lists: Sequence[List], filter: JobFilter, cursor: str, shown: Shown) -> Iterator[_Placed]:
-        walk, has_more = self.search(lists, filter, shown=shown), True
-        while has_more:
-            page = walk.page(cursor, MAINTAIN_AT_ONCE)
-            yield from ((job, place) for job, (place, _) in zip(page.jobs, page.places, strict=True))
-            cursor, has_more = page.next_cursor, bool(page.next_cursor)
 
 
 def list_sizes(details: Mapping[str, QueueDetails], lists: Iterable[List]) -> dict[List, int]:
