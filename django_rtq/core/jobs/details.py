@@ -104,112 +104,89 @@ class JobDetails:
         return self.ready_at if is_later else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawJob:
-    """What the script `find_job`, or a pipeline over many jobs, read of one job."""
+def read_found(job_id: str, queue: str, reply: Sequence[Any]) -> JobDetails | None:
+    """The job in a reply of the script `find_job`. None if nothing is known of it.
 
-    id: str
-    queue: str
-    record: bytes = b""
-    due: bytes = b""
-    died: bytes = b""
-    failures: bytes = b""
-    crashes: bytes = b""
-    errors: bytes = b""
-    outcome: bytes = b""
-    no_outcome: bytes | int = b""  # 1: it succeeded lately, and has no outcome
-    worker: bytes = b""
-    held: bytes = b""
-    wish: bytes = b""
-    progress: bytes = b""
-    wait: bytes = b""
-    lease: bytes = b""
-    now_ms: int = 0
+    Fields that cannot be read are left empty: every job can be shown.
+    """
+    record, due, died, failed, crashed, errors, outcome, no_outcome, worker, entry, lease, now_ms, *more = reply
+    wish, progress, waits = more
+    if not record:
+        return _finished(job_id, queue, outcome, now_ms, has_no_outcome=bool(no_outcome))
+    failures, crashes = int(failed or 0), int(crashed or 0)
+    header, call = read_leniently(record)
+    held = HeldEntry.read(entry) if entry else HeldEntry(failures + crashes)
+    is_held = bool(due) and held_since(float(due)) is not None
+    wait = Wait.read(waits) if due else None
+    if wait and wait.due_ms != float(due):
+        wait = None  # it is over
+    if died:
+        state = JobState.DEAD
+    elif worker:
+        state = JobState.RUNNING
+    elif due:
+        state = JobState.SCHEDULED if is_held or wait or not (failures or errors) else JobState.RETRYING
+    else:
+        state = JobState.QUEUED
+    return JobDetails(
+        id=job_id,
+        queue=queue,
+        state=state,
+        **_of_header(header),
+        task=str(call.get("task", "")),
+        args=call.get("args", []),
+        kwargs=call.get("kwargs", {}),
+        headers=call.get("headers", {}),
+        options={name: value for name, value in call.items() if name not in _CALL},
+        failures=failures,
+        crashes=crashes,
+        attempt=held.attempt,
+        errors=read_failures(errors),
+        due_at=None if is_held else _score_moment(due),
+        is_held=is_held,
+        is_asleep=bool(wait and not wait.event),
+        event=wait.event.partition(" ")[2] if wait else "",
+        died_at=_score_moment(died),
+        worker=worker.decode(),
+        progress=Progress.read(progress) if progress else None,
+        is_stopping=bool(wish and worker),
+        made_at=made_at(job_id),
+        claimed_at=moment(held.claimed_ms),
+        lease_left_seconds=(float(lease) - now_ms) / 1000 if lease else None,
+    )
 
-    def details(self) -> JobDetails | None:
-        """None if nothing is known of the job. Fields that cannot be read are left empty: every job can be shown."""
-        if not self.record:
-            return self._finished()
-        failures, crashes = int(self.failures or 0), int(self.crashes or 0)
-        header, call = read_leniently(self.record)
-        held = HeldEntry.read(self.held) if self.held else HeldEntry(failures + crashes)
-        return JobDetails(
-            id=self.id,
-            queue=self.queue,
-            state=self._state(has_failed=bool(failures or self.errors)),
-            **_of_header(header),
-            task=str(call.get("task", "")),
-            args=call.get("args", []),
-            kwargs=call.get("kwargs", {}),
-            headers=call.get("headers", {}),
-            options={name: value for name, value in call.items() if name not in _CALL},
-            failures=failures,
-            crashes=crashes,
-            attempt=held.attempt,
-            errors=read_failures(self.errors),
-            due_at=None if self._is_held else _score_moment(self.due),
-            is_held=self._is_held,
-            is_asleep=bool(self._wait and not self._wait.event),
-            event=self._wait.event.partition(" ")[2] if self._wait else "",
-            died_at=_score_moment(self.died),
-            worker=self.worker.decode(),
-            progress=Progress.read(self.progress) if self.progress else None,
-            is_stopping=bool(self.wish and self.worker),
-            made_at=made_at(self.id),
-            claimed_at=moment(held.claimed_ms),
-            lease_left_seconds=(float(self.lease) - self.now_ms) / 1000 if self.lease else None,
-        )
 
-    def _state(self, *, has_failed: bool) -> JobState:
-        if self.died:
-            return JobState.DEAD
-        if self.worker:
-            return JobState.RUNNING
-        if self.due:
-            return JobState.RETRYING if has_failed and not self._is_held and not self._wait else JobState.SCHEDULED
-        return JobState.QUEUED
-
-    @property
-    def _wait(self) -> Wait | None:
-        """What it waits for now, in `scheduled`."""
-        wait = Wait.read(self.wait) if self.due else None
-        return wait if wait and wait.due_ms == float(self.due) else None
-
-    @property
-    def _is_held(self) -> bool:
-        return bool(self.due) and held_since(float(self.due)) is not None
-
-    def _finished(self) -> JobDetails | None:
-        """None after the outcome's time, though Redis may keep it a little longer, and if it was dropped before."""
-        finished_ms, keep_ms, outcome = read_outcome(self.outcome)
-        if self.no_outcome:
-            made = made_at(self.id)
-            return JobDetails(id=self.id, queue=self.queue, state=JobState.SUCCEEDED, has_call=False, made_at=made)
-        if finished_ms + keep_ms <= self.now_ms:
-            return None
-        known = outcome.get("state") in list(JobState)
-        call = outcome.get("call", {})  # for tasks with keep_args; and the rest for tasks with keeps_call
-        return JobDetails(
-            id=self.id,
-            queue=self.queue,
-            state=JobState(outcome["state"]) if known else JobState.SUCCEEDED,
-            task=str(outcome.get("task") or ""),
-            client=str(outcome.get("client") or ""),
-            attempt=attempt if isinstance(attempt := outcome.get("attempt"), int) else 0,
-            args=call.get("args", []),
-            kwargs=call.get("kwargs", {}),
-            headers=call.get("headers", {}),
-            has_call="call" in outcome,
-            errors=[failure for failure in outcome.get("failures", ()) if isinstance(failure, dict)],
-            claimed_at=moment(outcome.get("claimed_ms")),
-            result=outcome.get("result"),
-            is_result_lost=bool(outcome.get("is_lost")),
-            seconds=outcome.get("seconds"),
-            worker=str(outcome.get("worker", "")),
-            made_at=made_at(self.id),
-            finished_at=moment(finished_ms),
-            forgotten_at=moment(finished_ms + keep_ms),
-        )
+def _finished(job_id: str, queue: str, text: bytes, now_ms: int, *, has_no_outcome: bool) -> JobDetails | None:
+    """None after the outcome's time, though Redis may keep it a little longer, and if it was dropped before."""
+    finished_ms, keep_ms, outcome = read_outcome(text)
+    if has_no_outcome:  # it succeeded lately
+        made = made_at(job_id)
+        return JobDetails(id=job_id, queue=queue, state=JobState.SUCCEEDED, has_call=False, made_at=made)
+    if finished_ms + keep_ms <= now_ms:
+        return None
+    known = outcome.get("state") in list(JobState)
+    call = outcome.get("call", {})  # for tasks with keep_args; and the rest for tasks with keeps_call
+    return JobDetails(
+        id=job_id,
+        queue=queue,
+        state=JobState(outcome["state"]) if known else JobState.SUCCEEDED,
+        task=str(outcome.get("task") or ""),
+        client=str(outcome.get("client") or ""),
+        attempt=attempt if isinstance(attempt := outcome.get("attempt"), int) else 0,
+        args=call.get("args", []),
+        kwargs=call.get("kwargs", {}),
+        headers=call.get("headers", {}),
+        has_call="call" in outcome,
+        errors=[failure for failure in outcome.get("failures", ()) if isinstance(failure, dict)],
+        claimed_at=moment(outcome.get("claimed_ms")),
+        result=outcome.get("result"),
+        is_result_lost=bool(outcome.get("is_lost")),
+        seconds=outcome.get("seconds"),
+        worker=str(outcome.get("worker", "")),
+        made_at=made_at(job_id),
+        finished_at=moment(finished_ms),
+        forgotten_at=moment(finished_ms + keep_ms),
+    )
 
 
 def _of_header(header: Header | None) -> dict[str, Any]:
@@ -229,10 +206,4 @@ def _score_moment(score: bytes) -> datetime | None:
     return moment(int(float(score))) if score else None
 
 
-def read_found(job_id: str, queue: str, reply: Sequence[Any]) -> JobDetails | None:
-    """The job in a reply of the script `find_job`. None if nothing is known of it."""
-    return RawJob(id=job_id, queue=queue, **dict(zip(_FIND, reply, strict=True))).details()
-
-
 _CALL = ("task", "args", "kwargs", "headers")  # in a record, beside the options
-_FIND = "record due died failures crashes errors outcome no_outcome worker held lease now_ms wish progress wait".split()
