@@ -5,8 +5,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from django_rtq.console.reading.clients.holds import Holds
-from django_rtq.console.reading.jobs.queue_position import QueuePosition
-from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
+from django_rtq.console.reading.jobs.waiting_reason import QueuePosition, waiting_reason
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 from tests.support.jobs import QUEUE
