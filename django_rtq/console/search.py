@@ -8,8 +8,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.reading.actions import ACTIONS, Verb
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.jobs.job_page import LISTS, JobPage
-from django_rtq.console.reading.jobs.walk import list_sizes
+from django_rtq.console.reading.jobs.walk import LISTS, JobPage, list_sizes
 from django_rtq.console.reading.members import workflow_ids_of
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, query_error

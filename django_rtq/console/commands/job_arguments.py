@@ -13,7 +13,7 @@ from django_rtq.console.commands.command import AFTER, ALL, CLIENT, LIMIT, NO_IN
 from django_rtq.console.commands.prompts import job_id, known_queues, past_time, utf8_text
 from django_rtq.console.reading.actions import ACTIONS, Verb
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.jobs.job_page import LISTS
+from django_rtq.console.reading.jobs.walk import LISTS
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import QueryError, Selection
 from django_rtq.console.search import check_states, read_query

@@ -24,8 +24,8 @@ from django_rtq.console.commands.job_arguments import (
 from django_rtq.console.commands.job_display import job_dict_in_full, job_lines
 from django_rtq.console.nouns import OneJob, find_jobs
 from django_rtq.console.output import as_json, count, number
-from django_rtq.console.reading.jobs.job_page import WrongCursor
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
+from django_rtq.console.reading.jobs.walk import WrongCursor
 from django_rtq.console.reading.members import Membership, membership_of
 from django_rtq.console.redaction import redacted
 from django_rtq.console.search import STATES

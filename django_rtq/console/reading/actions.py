@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from django.dispatch import Signal
 
-from django_rtq.console.reading.jobs.job_page import LISTS
+from django_rtq.console.reading.jobs.walk import LISTS
 from django_rtq.console.reading.selection import WAITING
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker

@@ -14,9 +14,8 @@ from django_rtq.console.reading.clients.clients import ClientReader
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
-from django_rtq.console.reading.jobs.job_page import JobPage
 from django_rtq.console.reading.jobs.waiting_reason import QueuePosition, find_with_position
-from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
+from django_rtq.console.reading.jobs.walk import JobPage, JobWalk, List, Shown
 from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import Deploy, VersionRuns, deploy_commands, read_deploys
 from django_rtq.console.reading.metrics.time_series import Series

@@ -17,7 +17,7 @@ from django.utils.timezone import is_naive, make_aware
 from django.utils.translation import gettext as _
 
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
-from django_rtq.console.reading.jobs.job_page import LISTS
+from django_rtq.console.reading.jobs.walk import LISTS
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.core.validation import did_you_mean
 from django_rtq.databases.clocks import utc_now

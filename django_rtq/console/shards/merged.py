@@ -21,9 +21,8 @@ from django_rtq.console.reading.clients.clients import ClientReader, most_queued
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
-from django_rtq.console.reading.jobs.job_page import DEPTH, JobPage, WrongCursor, encode_cursor
 from django_rtq.console.reading.jobs.waiting_reason import QueuePosition
-from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
+from django_rtq.console.reading.jobs.walk import DEPTH, JobPage, JobWalk, List, Shown, WrongCursor, encode_cursor
 from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import TaskMetrics, merged_versions
 from django_rtq.console.reading.metrics.time_series import merge_series

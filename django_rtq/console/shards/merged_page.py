@@ -14,7 +14,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from django_rtq.console.reading.jobs.job_page import JobPage, decode_list, encode_cursor
+from django_rtq.console.reading.jobs.walk import JobPage, decode_list, encode_cursor
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 

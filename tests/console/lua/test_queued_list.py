@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.jobs.job_page import encode_cursor
+from django_rtq.console.reading.jobs.walk import encode_cursor
 from django_rtq.core.broker.scripts import SCRIPTS
 from tests.support.jobs import (
     QUEUE,

@@ -6,8 +6,7 @@ from decimal import Decimal
 import pytest
 
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.jobs.job_page import LISTS, encode_cursor
-from django_rtq.console.reading.jobs.walk import JobWalk
+from django_rtq.console.reading.jobs.walk import LISTS, JobWalk, encode_cursor
 from django_rtq.core.jobs import serializer
 from tests.support.jobs import (
     QUEUE,

@@ -11,7 +11,7 @@ import pytest
 from django_rtq import JobNotFound, rtq
 from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.jobs.job_page import WrongCursor, encode_cursor
+from django_rtq.console.reading.jobs.walk import WrongCursor, encode_cursor
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.shards import merged
 from django_rtq.console.shards.all_shards import ask_shards

@@ -16,7 +16,7 @@ from django_rtq.console.formatting import LIST_LABELS, STATE_LABELS, format_dura
 from django_rtq.console.reading.actions import VERBS
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.jobs.job_page import LISTS, JobPage
+from django_rtq.console.reading.jobs.walk import LISTS, JobPage
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.redaction import redacted
