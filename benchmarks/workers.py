@@ -73,7 +73,7 @@ def _wait_for_runners(env: Environment) -> None:
 
     broker = for_workers(get_broker())
     for _ in range(1000):
-        broker.redis.execute([broker.maintenance.repair_command(QUEUE, 0)])
+        broker.redis.execute([broker.repair_command(QUEUE, 0)])
         if env.redis.hget(broker.keys.of(QUEUE).runners, "") == b"ready":
             return
     raise MeasurementFailed("1,000 heartbeats did not note who runs the jobs.")

@@ -19,7 +19,6 @@ from django_rtq import JobState, signals
 from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QUEUE_KEYS
-from django_rtq.core.broker.maintenance import Maintenance
 from django_rtq.core.broker.redis.settings import read_connection_settings
 from django_rtq.core.broker.schedule_store import ScheduleStore
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -311,7 +310,7 @@ def test_each_row_of_a_table_has_a_cell_for_each_of_its_columns():
 
 
 def test_every_method_in_the_readme_of_the_scripts_exists():
-    owners = {owner.__name__: owner for owner in (Broker, WorkerBroker, Readers, Maintenance, ScheduleStore)}
+    owners = {owner.__name__: owner for owner in (Broker, WorkerBroker, Readers, ScheduleStore)}
     named = re.compile(rf"`({'|'.join(owners)})\.(\w+(?:`, `\w+)*)`")
     for row in rows(read(OPERATIONS)):
         for owner, names in named.findall(" | ".join(row)):

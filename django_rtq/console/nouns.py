@@ -37,6 +37,7 @@ from django_rtq.core.broker.one_job import JobAccess, access_to_jobs
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.task_backends import named_place, place_of_job, shard_numbers
+from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, JobState
@@ -371,7 +372,9 @@ class Queue(_Named):
 
         def answers(*, is_dry_run: bool) -> set[str]:
             options = {"discard_outcomes": discard_outcomes, "is_dry_run": is_dry_run}
-            return set(self._readers.in_each_shard(lambda shard: shard.broker.maintenance.forget(self.name, **options)))
+            return set(
+                self._readers.in_each_shard(lambda shard: for_workers(shard.broker).forget(self.name, **options))
+            )
 
         found = answers(is_dry_run=True)
         if not is_dry_run and found <= {"forgotten", "missing"}:

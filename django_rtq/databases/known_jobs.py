@@ -17,7 +17,7 @@ def known_jobs(broker: Broker, job_ids: Sequence[str], *, with_ended: bool = Tru
     It asks all queues: a job may have been requeued in another one.
     """
     known: set[str] = set()
-    for keys in map(broker.keys.of, broker.maintenance.queue_names()):
+    for keys in map(broker.keys.of, broker.queue_names()):
         for key in (keys.jobs, keys.results) if with_ended else (keys.jobs,):
             missing = [job_id for job_id in job_ids if job_id not in known]
             commands: list[Command] = [("HEXISTS", key, job_id) for job_id in missing]

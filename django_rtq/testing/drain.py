@@ -10,7 +10,6 @@ from asgiref.sync import sync_to_async
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.worker_broker import WorkerBroker, for_workers
@@ -130,7 +129,7 @@ class Drain:
                 break
             self._move(wait_ms)
             left_ms -= wait_ms
-            signals.send_promoted(Drain, self._broker.maintenance.promote(self._queues)[0])
+            signals.send_promoted(Drain, self._broker.promote(self._queues)[0])
         self._move(left_ms)
 
     def _ms_until_next(self) -> int | None:
@@ -155,7 +154,7 @@ class Drain:
         """The queues to drain. Jobs may use new ones."""
         if self._given_queues is not None:
             return list(self._given_queues)
-        return read_queue_names(self._broker.redis.execute_one(("SMEMBERS", self._broker.keys.queues)))
+        return self._broker.queue_names()
 
     def _run_queued(self) -> bool:
         """Run what waits in the queues that exist now. Returns whether there was anything."""

@@ -33,13 +33,13 @@ def let_heartbeats_tend(broker, queue=QUEUE):
 
 def promote(broker, queue, *, limit=MAINTAIN_AT_ONCE):
     """Promote due jobs. Returns the seconds until the next job is due, and the ids of those promoted."""
-    reply = broker.redis.execute_one(broker.maintenance.promote_command(queue, limit), resend=True)
+    reply = broker.redis.execute_one(for_workers(broker).promote_command(queue, limit), resend=True)
     return earliest_seconds([reply]), promoted_ids(reply)
 
 
 def trim(broker, queue):
     """Delete what has expired. Returns how many results and dead letters; call it until that is 0."""
-    results, dead, _ = broker.redis.execute_one(broker.maintenance.trim_command(queue), resend=True)
+    results, dead, _ = broker.redis.execute_one(for_workers(broker).trim_command(queue), resend=True)
     return results + dead
 
 
@@ -56,4 +56,4 @@ def count_lost(broker, queue=QUEUE):
 def _repair(broker, queue, cursor=0):
     """Call the script. The next call counts again, however soon it comes."""
     forget = ("HDEL", broker.keys.of(queue).clock, "counted")
-    return broker.redis.execute([broker.maintenance.repair_command(queue, cursor), forget], resend=True)[0]
+    return broker.redis.execute([for_workers(broker).repair_command(queue, cursor), forget], resend=True)[0]

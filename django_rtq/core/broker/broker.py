@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django_rtq.core.broker.enqueue_calls import Replicas, enqueue_calls, enqueue_many
-from django_rtq.core.broker.keys import Keys, QueueKeys
+from django_rtq.core.broker.keys import Keys, QueueKeys, read_queue_names
 from django_rtq.core.broker.messages import EnqueueCall, NewJob
 from django_rtq.core.broker.redis.client import BlockingClient, RedisClient
 from django_rtq.core.broker.redis.commands import Command, Steps, checked
@@ -25,7 +25,6 @@ from django_rtq.core.jobs.job import made_ms, write_record
 from django_rtq.exceptions import BrokerError
 
 if TYPE_CHECKING:
-    from django_rtq.core.broker.maintenance import Maintenance
     from django_rtq.core.broker.redis.async_client import AsyncRedisClient
     from django_rtq.core.broker.redis.token_waits import TokenWaits
     from django_rtq.core.broker.schedule_store import ScheduleStore
@@ -88,13 +87,6 @@ class Broker:
         from django_rtq.core.broker.schedule_store import ScheduleStore  # producers need none
 
         return ScheduleStore(self.redis, self.keys)
-
-    @shared_property
-    def maintenance(self) -> Maintenance:
-        """What is due because time has passed."""
-        from django_rtq.core.broker.maintenance import Maintenance
-
-        return Maintenance(self.redis, self.keys, self.config, self.schedules)
 
     @shared_property
     def limits(self) -> Any:
@@ -194,6 +186,10 @@ class Broker:
         yield from check_server(hello, stored_format, self.keys, self.redis.in_settings)
         for name, is_limited in zip(names, checked(replies)[-len(names) :], strict=True):
             self._registered_queues[name] = JOBS_OF_LIMITED if is_limited else 0
+
+    def queue_names(self) -> list[str]:
+        """The names of all queues, sorted."""
+        return read_queue_names(self.redis.execute_one(("SMEMBERS", self.keys.queues), resend=True))
 
     def errors(self, queue: str, job_id: bytes) -> bytes:
         """The last failures of a job, one JSON per line."""

@@ -5,6 +5,7 @@ Every method may be repeated when its reply was lost. The header of each script 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,7 +28,7 @@ from django_rtq.core.broker.worker_messages import (
 from django_rtq.core.extension import parts
 from django_rtq.core.jobs.job import PARK_SECONDS, Job
 from django_rtq.core.jobs.record import Header, HeldEntry, read_head, read_record
-from django_rtq.exceptions import BrokerError, BrokerFull, FormatMismatch
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, FormatMismatch
 
 RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes longer than most
 RENEWED_AT_ONCE = 100  # queues in which one call renews leases
@@ -37,6 +38,7 @@ NOTHING: Mapping[str, Sequence[Command]] = {}
 #: What supervisors store about a worker, for the admin and rtq.
 WorkerInfo = Mapping[str, Argument]
 _FORGOTTEN_MS = 60_000  # after the end of a worker
+UNUSED_MS = 86_400_000  # after so long without a worker, a queue that is empty and not declared is forgotten
 _KEPT_MS = 3_600_000  # after the last update; of a worker that was lost, people want to know where it ran
 
 
@@ -268,8 +270,8 @@ class WorkerBroker(Broker):
         """Promote due jobs, in case the scheduler that was woken for them is dead, repair some lanes, and count jobs
         in no place (D160), in the queues of this heartbeat. Returns, by queue, what was promoted, and how many jobs are
         in no place (-1: unknown); and what was refused. Raises BrokerUnavailable."""
-        commands = [self.maintenance.promote_command(queue) for queue in beat.due]
-        commands += [self.maintenance.repair_command(queue, start) for queue, start in beat.repairs.items()]
+        commands = [self.promote_command(queue) for queue in beat.due]
+        commands += [self.repair_command(queue, start) for queue, start in beat.repairs.items()]
         replies, promoted, lost, refused = self.redis.execute_each(commands, resend=True), {}, {}, []
         for place, (queue, reply) in enumerate(zip((*beat.due, *beat.repairs), replies, strict=True)):
             if isinstance(reply, BrokerError):
@@ -325,6 +327,106 @@ class WorkerBroker(Broker):
             taken += _pairs(pairs)
             if not left:
                 return taken
+
+    # -- what is due because time has passed
+
+    def maintain(
+        self, queues: Sequence[str], *, promote_calls: int = 1
+    ) -> tuple[float | None, dict[str, list[str]], bool]:
+        """Promote due jobs, trim what has expired, and read the version of the stored schedules, in one round trip.
+
+        It calls the script `promote` `promote_calls` times for each queue, because one call promotes a limited number.
+        Returns the seconds until the next job of any queue is due (None: nothing is scheduled), the ids of promoted
+        jobs by queue, and whether no expired or surplus results and dead letters are left.
+        """
+        packet = Packet()
+        packet.add("promote", *(self.promote_command(queue) for queue in queues for _ in range(promote_calls)))
+        packet.add("trim", *map(self.trim_command, queues))
+        packet.add("schedules", self.schedules.version_command)
+        packet.add("time", ("TIME",))
+        replies = packet.replies(self.redis.execute(packet.commands, resend=True))
+        ((_, micros),) = replies["time"]
+        self.schedules.set_version(replies["schedules"][0])
+        promoted: dict[str, list[str]] = {queue: [] for queue in queues}
+        for place, reply in enumerate(replies["promote"]):
+            promoted[queues[place // promote_calls]] += promoted_ids(reply)
+        is_trimmed = not any(has_more for _, _, has_more in replies["trim"])
+        seconds = earliest_seconds(replies["promote"][promote_calls - 1 :: promote_calls])
+        if seconds:  # scripts count whole milliseconds, and the current one has begun
+            seconds = max(0.0001, seconds - int(micros) % 1000 / 1e6)
+        return seconds, promoted, is_trimmed
+
+    def promote(self, queues: Sequence[str]) -> tuple[dict[str, list[str]], bool]:
+        """Queue jobs that are due, in one round trip.
+
+        Returns their ids by queue, and whether there may be work: also jobs that a pause of their task had held.
+        """
+        replies = self.redis.execute([self.promote_command(queue) for queue in queues], resend=True)
+        promoted = dict(zip(queues, map(promoted_ids, replies), strict=True))
+        return promoted, any(promoted.values()) or earliest_seconds(replies) == 0
+
+    def promote_command(self, queue: str, limit: int = MAINTAIN_AT_ONCE) -> Command:
+        """The call of the script `promote`, with the queue's `delayed_first` setting."""
+        delayed_first = "1" if self.config.queue(queue).delayed_first else ""
+        return SCRIPTS["promote"].call(self.keys.of(queue), (limit, delayed_first))
+
+    def trim_command(self, queue: str) -> Command:
+        """The call of the script `trim`, with the limits of the settings."""
+        arguments = (self.config.max_dead_letters, self.config.dead_letter_ms, MAINTAIN_AT_ONCE)
+        return SCRIPTS["trim"].call(self.keys.of(queue), arguments)
+
+    def forget(self, queue: str, *, idle_ms: int = 0, discard_outcomes: bool = False, is_dry_run: bool = False) -> str:
+        """Remove a queue without jobs and workers from the list of queues: the answer of the script `forget`.
+
+        The next enqueue, or a worker, adds it to the list again. A dry run deletes only what has expired.
+        """
+        flags = ("1" if discard_outcomes else "", "1" if is_dry_run else "")
+        forget = SCRIPTS["forget"].call(self.keys.of(queue), (idle_ms, *flags))
+        answer, has_more = self.redis.execute_one(forget, resend=True), True
+        # Without a worker nobody trims the queue: what is left of finished jobs may have expired long ago.
+        while answer == b"more" or (answer in (b"recent", b"outcomes") and has_more):
+            (_, _, has_more), answer = self.redis.execute([self.trim_command(queue), forget], resend=True)
+        return str(answer.decode())
+
+    def forget_unused(self, declared: Collection[str]) -> list[str]:
+        """Forget the queues that are not declared, and had no worker for a day. Returns their names."""
+        unknown = sorted(set(self.queue_names()).difference(declared))
+        return [name for name in unknown if self.forget(name, idle_ms=UNUSED_MS) == "forgotten"]
+
+    def rewrite_log_after_restart(self) -> str:
+        """Let Redis rewrite its append-only file if it was restarted since a scheduler last looked.
+
+        Redis 7.0 leaves the beginning of a script in a file that ended within it, and executes that at its next start.
+        Returns "unknown" if Redis does not tell (INFO is forbidden), "none" without such a file, "same" if it runs on,
+        "first" if nobody had looked, "rewritten", or "refused".
+        """
+        clock = self.keys.of(self.config.default_queue).clock
+        server, persistence, known_run_id = self.redis.execute_each(
+            [("INFO", "server"), ("INFO", "persistence"), ("HGET", clock, "run_id")], resend=True
+        )
+        checked([reply for reply in (server, persistence, known_run_id) if isinstance(reply, BrokerUnavailable)])
+        run_id = re.search(rb"^run_id:(\S+)", server, re.MULTILINE) if isinstance(server, bytes) else None
+        if run_id is None or not isinstance(persistence, bytes):
+            return "unknown"
+        if b"aof_enabled:1" not in persistence:
+            return "none"
+        if known_run_id == run_id[1]:
+            return "same"
+        rewrite: list[Command] = [("BGREWRITEAOF",)] if known_run_id else []
+        *replies, _ = self.redis.execute_each([*rewrite, ("HSET", clock, "run_id", run_id[1])], resend=True)
+        for reply in replies:
+            if isinstance(reply, BrokerError) and "in progress" not in str(reply):
+                return "refused"
+        return "rewritten" if known_run_id else "first"
+
+    def repair_command(self, queue: str, cursor: int) -> Command:
+        """The call of the script that repairs some lanes and workers after a torn append-only file.
+
+        It replies with the next cursor, 0 when all lanes were checked, and how many jobs are in no place. They are
+        counted once in a lease.
+        """
+        arguments = (cursor, MAINTAIN_AT_ONCE, self.lease_ms)
+        return SCRIPTS["repair_lanes"].call(self.keys.of(queue), arguments)
 
 
 def for_workers(broker: Broker) -> WorkerBroker:

@@ -131,7 +131,7 @@ class Scheduler(Loop):
 
     name = "scheduler"
 
-    def __init__(self, broker: Broker, queues: Sequence[str]) -> None:
+    def __init__(self, broker: WorkerBroker, queues: Sequence[str]) -> None:
         super().__init__()
         self._broker = broker
         self._queues = list(queues)
@@ -151,7 +151,7 @@ class Scheduler(Loop):
 
     def tick(self) -> float:
         """Promote, trim and fire, a bounded number of jobs for each queue."""
-        seconds, promoted, is_trimmed = self._broker.maintenance.run(self._queues, promote_calls=self._calls)
+        seconds, promoted, is_trimmed = self._broker.maintain(self._queues, promote_calls=self._calls)
         signals.send_promoted(Scheduler, promoted)
         if time.monotonic() >= self._next_forgetting:
             self._next_forgetting = time.monotonic() + FORGET_EACH_SECONDS  # also if one of them fails
@@ -168,7 +168,7 @@ class Scheduler(Loop):
         if time.monotonic() >= self._next_cleanup:
             self._next_cleanup = time.monotonic() + CLEANUP_SECONDS
             used = {*self._queues, *registry.declared_queues(self._broker.backend)}
-            for name in self._broker.maintenance.forget_unused(used):
+            for name in self._broker.forget_unused(used):
                 logger.info("queue %s is forgotten: it is empty, not declared, and had no worker for a day", name)
         return min(wait for wait in (seconds, until_slot, MAX_WAIT_SECONDS) if wait is not None)
 
@@ -181,7 +181,7 @@ class Scheduler(Loop):
         return time.monotonic() >= self._next_restart_check
 
     def _rewrite_log(self) -> None:
-        answer = self._broker.maintenance.rewrite_log_after_restart()
+        answer = self._broker.rewrite_log_after_restart()
         self._next_restart_check = time.monotonic() + (math.inf if answer == "unknown" else RESTART_CHECK_SECONDS)
         if answer == "rewritten":
             logger.info("Redis was restarted: it rewrites its append-only file, in case that had been cut off")

@@ -91,7 +91,7 @@ def test_what_makes_no_sense_is_told_at_its_field(admin_client, broker):
 
 def test_the_list_tells_the_time_in_words_and_what_became_of_the_last_job(admin_client, broker, nightly):
     dispatcher = Dispatcher(broker, [QUEUE])
-    broker.maintenance.run([QUEUE])
+    broker.maintain([QUEUE])
     dispatcher.fire_due()
     (entry,) = dispatcher.entries
     assert entry.fire(broker, broker.schedules.states([QUEUE])[0]) == "fired"

@@ -30,7 +30,7 @@ def test_is_my_scheduler_alive(broker, page):
     scheduler = page.locator(".rtq-line-of div").filter(has_text="Scheduler")
     assert "alive" not in scheduler.inner_text()
 
-    broker.maintenance.promote([QUEUE])
+    broker.promote([QUEUE])
     page.reload()
 
     shows(scheduler, "alive")

@@ -115,8 +115,8 @@ def test_promote_says_that_held_jobs_went_back(broker, rtq):
     entry = broker.redis.execute_one(("HGET", keys.paused, f"task:{TASK}"))
     broker.redis.execute_one(("HSET", keys.paused, f"task:{TASK}", entry.split(b" ")[0]))  # the caller died
 
-    assert broker.maintenance.promote([QUEUE]) == ({QUEUE: []}, True)
-    assert broker.maintenance.promote([QUEUE]) == ({QUEUE: []}, False)
+    assert broker.promote([QUEUE]) == ({QUEUE: []}, True)
+    assert broker.promote([QUEUE]) == ({QUEUE: []}, False)
 
 
 def test_many_go_back_in_steps(broker, readers, rtq):

@@ -155,5 +155,5 @@ def test_nothing_is_told_of_a_queue_that_is_forgotten_meanwhile():
 
 def test_a_forgotten_queue_has_none(redis, broker):
     update_totals(broker)
-    assert broker.maintenance.forget(QUEUE) == "missing"
+    assert broker.forget(QUEUE) == "missing"
     assert not redis.keys("*totals")

@@ -31,7 +31,7 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(redis, broker, empty):
     dead_job(broker, queue="used")
     before = snapshot(redis)
 
-    answers = [broker.maintenance.forget(queue, is_dry_run=True) for queue in (QUEUE, QUEUE, "used")]
+    answers = [broker.forget(queue, is_dry_run=True) for queue in (QUEUE, QUEUE, "used")]
 
     assert answers == ["forgotten", "forgotten", "jobs"]
     assert changes(before, snapshot(redis)) == {}
@@ -49,7 +49,7 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(redis, broker, empty):
 def test_a_producer_that_used_it_before_brings_it_back(redis, broker, empty, enqueue):
     other = WorkerBroker(broker.config)
     try:
-        assert broker.maintenance.forget(QUEUE) == "forgotten"
+        assert broker.forget(QUEUE) == "forgotten"
         enqueue(broker)
         assert names(redis) == {QUEUE}
     finally:

@@ -117,9 +117,7 @@ def test_one_that_was_stopped_while_it_tended_and_goes_on_later_changes_nothing(
     beat(broker)
     before = snapshot(redis)
 
-    late = broker.redis.execute(
-        [broker.maintenance.promote_command(QUEUE), broker.maintenance.repair_command(QUEUE, 0)]
-    )
+    late = broker.redis.execute([broker.promote_command(QUEUE), broker.repair_command(QUEUE, 0)])
 
     after = snapshot(redis)
     assert (has_due, start) == (1, 0)

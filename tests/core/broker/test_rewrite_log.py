@@ -31,7 +31,7 @@ def rewrite(server, client):
 
     def rewrite(user=""):
         brokers.append(WorkerBroker(Config(redis=server.url.replace("://", f"://{user}:pw@" if user else "://"))))
-        return brokers[-1].maintenance.rewrite_log_after_restart()
+        return brokers[-1].rewrite_log_after_restart()
 
     yield rewrite
     for broker in brokers:
@@ -73,10 +73,10 @@ def test_who_may_not_ask_does_nothing(client, rewrite):
 
 
 def test_a_server_without_such_a_file_does_nothing(redis, broker):
-    assert broker.maintenance.rewrite_log_after_restart() == "none"
+    assert broker.rewrite_log_after_restart() == "none"
     assert redis.keys() == []
 
 
 def test_a_server_that_is_away_is_asked_again():
     with pytest.raises(BrokerUnavailable):
-        WorkerBroker(Config(redis=UNREACHABLE)).maintenance.rewrite_log_after_restart()
+        WorkerBroker(Config(redis=UNREACHABLE)).rewrite_log_after_restart()

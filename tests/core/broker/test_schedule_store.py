@@ -38,7 +38,7 @@ def test_each_change_has_a_version_that_travels_with_what_schedulers_ask(broker)
         change()
         version = broker.schedules.read().version
         for ask in (
-            lambda: broker.maintenance.run([QUEUE]),
+            lambda: broker.maintain([QUEUE]),
             lambda: broker.schedules.states([QUEUE]),
             lambda: broker.heartbeat([QUEUE], {}, promote=True),
         ):

@@ -46,7 +46,7 @@ def at(broker, monkeypatch):
         now["ms"] = ms
         for dispatcher in timetables:
             if asks:
-                dispatcher._broker.maintenance.run([QUEUE])
+                dispatcher._broker.maintain([QUEUE])
             dispatcher._next_query_at = 0.0
             dispatcher.fire_due()
         return [int(job_id[:12], 16) - NOW_MS for job_id in claim_all(broker)]

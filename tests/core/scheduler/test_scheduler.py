@@ -6,7 +6,7 @@ import time
 import pytest
 
 from django_rtq import signals
-from django_rtq.core.broker.maintenance import UNUSED_MS
+from django_rtq.core.broker.worker_broker import UNUSED_MS
 from django_rtq.core.scheduler import scheduler as scheduler_module
 from django_rtq.core.scheduler.scheduler import MAX_WAIT_SECONDS, RESTART_CHECK_SECONDS, Scheduler
 from tests.support.jobs import QUEUE, claim_all, finished_job, let_fall_due, queued_job, scheduled_job
@@ -138,7 +138,7 @@ def test_it_looks_whether_redis_was_restarted_when_it_begins_and_when_its_connec
     broker, scheduler, monkeypatch
 ):
     looks = []
-    monkeypatch.setattr(broker.maintenance, "rewrite_log_after_restart", lambda: looks.append(1) or "same")
+    monkeypatch.setattr(broker, "rewrite_log_after_restart", lambda: looks.append(1) or "same")
     monkeypatch.setattr(scheduler_module, "CHECK_SECONDS", 0.01)
     for _ in range(2):
         scheduler.tick()

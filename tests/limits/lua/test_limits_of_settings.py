@@ -204,6 +204,6 @@ def test_whose_limits_held_is_forgotten(redis, broker):
     started_worker(broker)
     assert redis.exists("{rtq:default}:settings_stamp")
 
-    assert broker.maintenance.forget(QUEUE) == "forgotten"
+    assert broker.forget(QUEUE) == "forgotten"
 
     assert not redis.exists("{rtq:default}:settings_stamp")

@@ -309,7 +309,7 @@ SCRIPT_CALLS = {
     ),
     "enqueue": ScriptCall(_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
     "enqueue_many": ScriptCall(_many_new, lambda broker, jobs: broker.enqueue(QUEUE, jobs), may_vanish=True),
-    "forget": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.maintenance.forget(QUEUE)),
+    "forget": ScriptCall(_nobody_is_known, lambda broker, jobs: broker.forget(QUEUE)),
     "find_job": ScriptCall(_queued, lambda broker, jobs: Readers(broker).find(jobs[0].id)),
     "fire_schedule": ScriptCall(
         _begun, lambda broker, jobs: broker.schedules.fire(QUEUE, "report", SLOT_MS, jobs[0]), may_vanish=True

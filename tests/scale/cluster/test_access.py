@@ -56,7 +56,7 @@ def test_a_worker_does_all_it_has_to(as_user):
     claimed_job(broker)
     scheduled_job(broker)
     broker.heartbeat([QUEUE], {}, promote=True)
-    broker.maintenance.run([QUEUE], promote_calls=1)
+    broker.maintain([QUEUE], promote_calls=1)
 
     assert readers_of().queues.details([QUEUE])[0].running == 1
 

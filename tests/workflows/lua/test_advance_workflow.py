@@ -344,7 +344,7 @@ def test_a_dead_member_that_is_trimmed_is_gone(redis, broker):
     end(broker, "bury", member)
     redis.zadd(broker.keys.of(QUEUE).dead, {member.id: 1})
 
-    broker.maintenance.run([QUEUE])
+    broker.maintain([QUEUE])
     workflow_store(broker).sweep([QUEUE])
 
     assert fields_of(broker)["state"] == "failed"

@@ -245,7 +245,7 @@ class WorkerProcess:
 
     def _promote(self) -> bool:
         """Promote due jobs: they belong to the burst. Returns whether there may be work."""
-        promoted, is_work = self._broker.maintenance.promote(self._options.queues)
+        promoted, is_work = self._broker.promote(self._options.queues)
         signals.send_promoted(WorkerProcess, promoted)
         return is_work
 

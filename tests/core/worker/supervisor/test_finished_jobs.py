@@ -116,7 +116,7 @@ def test_a_job_that_was_told_and_runs_again_is_not_told_once_more(redis, broker,
     finished = shared.finished()
     session.settle()
     let_fall_due(broker, job)
-    broker.maintenance.promote([QUEUE])
+    broker.promote([QUEUE])
     (again,) = claim(session, shared)
     assert again.attempt == 2
     before = snapshot(redis)
