@@ -15,7 +15,7 @@ from asgiref.sync import sync_to_async
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker, substitute_broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob
-from django_rtq.core.broker.redis.commands import Token
+from django_rtq.core.broker.redis.commands import Steps, Token
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.handle import JobHandle
@@ -204,12 +204,9 @@ class EngineSteps(StepStore):
         super().__init__(jobs.engine)
         self._jobs = jobs
 
-    def read(self, holder: Holder) -> Remembered | None:
+    def read(self, holder: Holder) -> Steps[Remembered | None]:
         self._jobs.hold(holder)
         return super().read(holder)
 
-    async def aread(self, holder: Holder) -> Remembered | None:
-        return self.read(holder)
-
-    async def awrite(self, holder: Holder, field: str, text: str) -> bool:
-        return self.write(holder, field, text)
+    async def arun(self, steps: Steps[S]) -> S:
+        return self.run(steps)

@@ -112,7 +112,7 @@ def test_when_it_adds_to_its_workflow(away):
     assert ended() == [1, 1]
 
 
-@pytest.mark.parametrize(("remembering", "method"), [(remembers, "read"), (aremembers, "aread")])
+@pytest.mark.parametrize(("remembering", "method"), [(remembers, "run"), (aremembers, "arun")])
 def test_when_it_asks_what_it_remembers(away, remembering, method):
     away(StepStore, method)
     remembering.delay()

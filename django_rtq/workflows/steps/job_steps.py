@@ -10,20 +10,33 @@ import hashlib
 import inspect
 import threading
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import partial
 from itertools import islice
 from operator import attrgetter
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import connections
 from django.db.models import QuerySet
 from django.db.models.query import ModelIterable
 
+from django_rtq.core.broker.redis.async_client import run_steps as arun_steps
+from django_rtq.core.broker.redis.client import run_steps
+from django_rtq.core.broker.redis.commands import raised
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.record import Wait
 from django_rtq.core.threads import ReconnectDelay
@@ -39,6 +52,9 @@ from django_rtq.exceptions import (
 )
 from django_rtq.workflows.steps.events import name_problem
 from django_rtq.workflows.steps.store import Holder, Remembered, StepStore
+
+R = TypeVar("R")
+_Work = Generator[Any, Any, R]  # an operation, for functions and coroutines: see JobSteps._do()
 
 MAX_STEPS = 1_000
 SAVE_SECONDS = 1.0  # between two writes of a loop
@@ -136,11 +152,51 @@ class JobSteps:
 
     def step(self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The result of a step. Calls its function if it has not returned in an earlier run."""
+        return self._do(self._step(name, partial(self._call, name, function, args, kwargs)))
+
+    async def astep(
+        self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """step() for coroutines. A plain function runs in the thread of sync_to_async()."""
+
+        async def call() -> str:
+            began = time.perf_counter()
+            with self._calling(name):
+                if inspect.iscoroutinefunction(function):
+                    result = await function(*args, **kwargs)
+                else:
+                    result = await sync_to_async(function)(*args, **kwargs)
+                    if isinstance(result, Awaitable):  # a partial or a lambda that returns a coroutine
+                        result = await result
+            return self._written(name, result, time.perf_counter() - began)
+
+        return await self._ado(self._step(name, call))
+
+    def atomic_step(
+        self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], alias: str
+    ) -> Any:
+        """step() whose result is committed together with what its function writes to a database."""
+        self._check_outside(f"atomic_step({name!r})")
+        if alias not in connections:
+            known = ", ".join(sorted(connections))
+            raise InvalidStep(f"{self._task}: atomic_step() uses database {alias!r}, but DATABASES has: {known}.")
+        # The name is hashed: databases compare texts in ways of their own, and the column has a length.
+        digest = hashlib.blake2b(str(name).encode(), digest_size=16).hexdigest()
+        call = partial(self._call, name, function, args, kwargs)
+        row_id = f"{self._holder.job_id}{STEP_MARK}{digest}"
+        return self._do(self._step(name, partial(commit_once, alias, self._task, row_id, self._holder.queue, call)))
+
+    def _step(self, name: str, call: Callable[[], Any]) -> _Work[Any]:
+        """`call`: calls the function, and returns the text of the step."""
         self._use(name)
-        fields = self._fields()
-        if (done := fields.get(_field(name))) is not None:
-            return _result_of(done)
-        self._check_room(fields)
+        fields = (yield from self._read()).fields
+        if (text := fields.get(f"step {name}")) is None:
+            self._check_room(fields)
+            text = (yield call).encode()
+            yield from self._save(f"step {name}", text.decode())
+        return serializer.loads(text.split(b" ", 2)[2])  # it was JSON in its first run, too: both runs get the same
+
+    def _call(self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         began = time.perf_counter()
         with self._calling(name):
             result = function(*args, **kwargs)
@@ -148,56 +204,7 @@ class JobSteps:
             if inspect.iscoroutine(result):
                 result.close()  # no warning that nobody has awaited it
             raise InvalidStep(f"{self._task}: step {name!r} is a coroutine function. Write `await context.astep(…)`.")
-        text = self._written(name, result, time.perf_counter() - began)
-        self._save(_field(name), text)
-        return _result_of(text.encode())
-
-    async def astep(
-        self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> Any:
-        """step() for coroutines. A plain function runs in the thread of sync_to_async()."""
-        self._use(name)
-        fields = await self._afields()
-        if (done := fields.get(_field(name))) is not None:
-            return _result_of(done)
-        self._check_room(fields)
-        began = time.perf_counter()
-        with self._calling(name):
-            if inspect.iscoroutinefunction(function):
-                result = await function(*args, **kwargs)
-            else:
-                result = await sync_to_async(function)(*args, **kwargs)
-                if isinstance(result, Awaitable):  # a partial or a lambda that returns a coroutine
-                    result = await result
-        text = self._written(name, result, time.perf_counter() - began)
-        await self._asave(_field(name), text)
-        return _result_of(text.encode())
-
-    def atomic_step(
-        self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], alias: str
-    ) -> Any:
-        """step() whose result is committed together with what its function writes to a database."""
-        self._check_outside(f"atomic_step({name!r})")
-        self._use(name)
-        if alias not in connections:
-            known = ", ".join(sorted(connections))
-            raise InvalidStep(f"{self._task}: atomic_step() uses database {alias!r}, but DATABASES has: {known}.")
-        fields = self._fields()
-        if (done := fields.get(_field(name))) is not None:
-            return _result_of(done)
-        self._check_room(fields)
-
-        def call() -> str:
-            began = time.perf_counter()
-            with self._calling(name):
-                result = function(*args, **kwargs)
-            return self._written(name, result, time.perf_counter() - began)
-
-        # The name is hashed: databases compare texts in ways of their own, and the column has a length.
-        row_id = f"{self._holder.job_id}{STEP_MARK}{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}"
-        text = commit_once(alias, self._task, row_id, self._holder.queue, call)
-        self._save(_field(name), text)
-        return _result_of(text.encode())
+        return self._written(name, result, time.perf_counter() - began)
 
     @contextmanager
     def _calling(self, name: str) -> Iterator[None]:
@@ -218,8 +225,7 @@ class JobSteps:
 
     def each(self, name: str, items: Iterable[Any]) -> Iterator[Any]:
         """The items that no earlier run has finished."""
-        self._use(name)
-        loop = self._begin_loop(name, self._fields())
+        loop = self._do(self._begin_loop(name))
         rest, clock = () if loop.is_done else self._rest(name, items, loop), time.monotonic
         number, looked_at, key_of = loop.number, 0.0, loop.key_of
         try:
@@ -232,18 +238,17 @@ class JobSteps:
                 if number >= loop.look_at:
                     now = clock()
                     if now >= loop.save_at:
-                        self._save_loop(loop)
+                        self._do(self._save_loop(loop))
                     loop.look_at = number + (LOOK_EVERY if now - looked_at < LOOK_SECONDS else 1)
                     looked_at = now
         finally:
             loop.is_open = False
         loop.is_done = True
-        self._save_loop(loop)
+        self._do(self._save_loop(loop))
 
     async def aeach(self, name: str, items: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Any]:
         """each() for coroutines."""
-        self._use(name)
-        loop = self._begin_loop(name, await self._afields())
+        loop = await self._ado(self._begin_loop(name))
         number = loop.number
         try:
             if not loop.is_done:
@@ -253,46 +258,40 @@ class JobSteps:
                     number += 1
                     loop.number, loop.key = number, key
                     if time.monotonic() >= loop.save_at:
-                        await self._asave_loop(loop)
+                        await self._ado(self._save_loop(loop))
         finally:
             loop.is_open = False
         loop.is_done = True
-        await self._asave_loop(loop)
+        await self._ado(self._save_loop(loop))
 
     def leave(self) -> None:
         """The run is over: store how far its loops are, without waiting for a Redis that is away.
 
         Raises BrokerError, and JobSuspended if another run holds the job.
         """
-        self._patience_seconds = 0.0
-        if self.left_by is None:
-            self._save_loops()
+        self._do(self._leave())
 
     async def aleave(self) -> None:
         """leave() for coroutines."""
+        await self._ado(self._leave())
+
+    def _leave(self) -> _Work[None]:
         self._patience_seconds = 0.0
         if self.left_by is None:
-            await self._asave_loops()
+            yield from self._save_loops()
 
-    def _save_loops(self) -> None:
+    def _save_loops(self) -> _Work[None]:
         for loop in self._loops:
             if loop.number > loop.stored:
-                self._save(loop.field, loop.text(self._counts))
+                yield from self._save(loop.field, loop.text(self._counts))
 
-    async def _asave_loops(self) -> None:
-        for loop in self._loops:
-            if loop.number > loop.stored:
-                await self._asave(loop.field, loop.text(self._counts))
-
-    def _save_loop(self, loop: _Loop) -> None:
+    def _save_loop(self, loop: _Loop) -> _Work[None]:
         self._check_left()  # an item that slept is not finished, though its body has swallowed that
-        self._save(loop.field, loop.text(self._counts))
+        yield from self._save(loop.field, loop.text(self._counts))
 
-    async def _asave_loop(self, loop: _Loop) -> None:
-        self._check_left()
-        await self._asave(loop.field, loop.text(self._counts))
-
-    def _begin_loop(self, name: str, fields: Mapping[str, bytes]) -> _Loop:
+    def _begin_loop(self, name: str) -> _Work[_Loop]:
+        self._use(name)
+        fields = (yield from self._read()).fields
         self._check_room(fields)
         loop = _Loop(f"each {name}", self._counts, fields.get(f"each {name}"))
         self._set_counts(loop.counts)
@@ -317,37 +316,51 @@ class JobSteps:
 
     def sleep(self, seconds: float | timedelta) -> None:
         """Return if the sleep is over, else leave the run."""
-        self._pass(*self._begin_sleep(seconds))
+        self._do(self._sleep(seconds))
 
     async def asleep(self, seconds: float | timedelta) -> None:
         """sleep() for coroutines."""
-        await self._apass(*self._begin_sleep(seconds))
+        await self._ado(self._sleep(seconds))
 
     def wait(self, event: str, timeout: float | timedelta | None) -> Any:
         """The value of an event. Leaves the run if it has not come yet."""
-        return self._pass(*self._begin_wait(event, timeout))
+        return self._do(self._wait(event, timeout))
 
     async def await_(self, event: str, timeout: float | timedelta | None) -> Any:
         """wait() for coroutines."""
-        return await self._apass(*self._begin_wait(event, timeout))
+        return await self._ado(self._wait(event, timeout))
 
-    def _pass(self, what: str, look: Callable[[], Any]) -> Any:
-        """What comes of a sleep or wait, if it is over. Leaves the run if it is not."""
-        self._fields()
-        if isinstance(found := look(), JobSuspended):
-            self._save_loops()
-            self._suspend(what, found)
-        return found
+    def _sleep(self, value: float | timedelta) -> _Work[None]:
+        self._check_may_suspend("sleep()")
+        seconds = self._seconds(value, f"sleep({value!r})")
+        self._set_counts(self._counts._replace(sleeps=self._counts.sleeps + 1))
+        known = yield from self._read()
+        last, sleeps = known.wait, self._counts.sleeps
+        if last.sleeps > sleeps or (last.sleeps == sleeps and (last.event or last.due_ms <= known.now_ms)):
+            return
+        wait = Wait(0, sleeps, self._counts.reads, "")
+        sleep = JobSuspended(f"it sleeps {seconds:g} s", seconds=seconds, waits_for=wait.text)
+        yield from self._suspend("sleep()", sleep)
 
-    async def _apass(self, what: str, look: Callable[[], Any]) -> Any:
-        """_pass() for coroutines."""
-        await self._afields()
-        if isinstance(found := look(), JobSuspended):
-            await self._asave_loops()
-            self._suspend(what, found)
-        return found
+    def _wait(self, event: str, timeout: float | timedelta | None) -> _Work[Any]:
+        self._check_may_suspend(what := f"wait({event!r})")
+        if problem := name_problem(event, "an event"):
+            raise InvalidStep(f"{self._task}: the {problem}")
+        seconds = TEN_YEARS if timeout is None else self._seconds(timeout, f"wait({event!r}, timeout={timeout!r})")
+        number = self._counts.waits.get(event, 0) + 1
+        self._set_counts(self._counts._replace(waits={**self._counts.waits, event: number}))
+        known, place = (yield from self._read()), f"{number} {event}"
+        if came := known.fields.get(f"event {place}"):
+            self._set_counts(self._counts._replace(reads=self._counts.reads + 1))
+            return serializer.loads(came.split(b" ", 1)[1])
+        if came is not None or (known.wait.event == place and known.wait.due_ms <= known.now_ms):
+            raise EventTimeout(f"{self._task}: event {event!r} has not come in {seconds:g} s.")
+        wait = Wait(0, self._counts.sleeps, self._counts.reads, place)
+        waits = JobSuspended(f"it waits for event {event!r}", seconds=seconds, waits_for=wait.text)
+        yield from self._suspend(what, waits)
 
-    def _suspend(self, what: str, suspended: JobSuspended) -> NoReturn:
+    def _suspend(self, what: str, suspended: JobSuspended) -> _Work[NoReturn]:
+        yield from self._save_loops()
         self._check_left(what)  # another one came first, while this one asked Redis
         self.left_by, self._left_in = suspended, _here()
         for loop in self._loops:
@@ -369,45 +382,6 @@ class JobSteps:
         for loop in self._loops:
             loop.before_change(self._counts)
         self._counts = counts
-
-    def _begin_sleep(self, seconds: float | timedelta) -> tuple[str, Callable[[], Any]]:
-        self._check_may_suspend("sleep()")
-        wanted = self._seconds(seconds, f"sleep({seconds!r})")
-        self._set_counts(self._counts._replace(sleeps=self._counts.sleeps + 1))
-        return "sleep()", partial(self._sleep, wanted)
-
-    def _sleep(self, seconds: float) -> JobSuspended | None:
-        last, sleeps = self._last_wait(), self._counts.sleeps
-        if last.sleeps > sleeps or (last.sleeps == sleeps and (last.event or self._is_over(last))):
-            return None
-        wait = Wait(0, sleeps, self._counts.reads, "")
-        return JobSuspended(f"it sleeps {seconds:g} s", seconds=seconds, waits_for=wait.text)
-
-    def _begin_wait(self, event: str, timeout: float | timedelta | None) -> tuple[str, Callable[[], Any]]:
-        self._check_may_suspend(what := f"wait({event!r})")
-        if problem := name_problem(event, "an event"):
-            raise InvalidStep(f"{self._task}: the {problem}")
-        wanted = TEN_YEARS if timeout is None else self._seconds(timeout, f"wait({event!r}, timeout={timeout!r})")
-        number = self._counts.waits.get(event, 0) + 1
-        self._set_counts(self._counts._replace(waits={**self._counts.waits, event: number}))
-        return what, partial(self._wait, event, number, wanted)
-
-    def _wait(self, event: str, number: int, seconds: float) -> Any:
-        fields, place = self._fields_read(), f"{number} {event}"
-        came, last = fields.get(f"event {place}"), self._last_wait()
-        if came:
-            self._set_counts(self._counts._replace(reads=self._counts.reads + 1))
-            return serializer.loads(came.split(b" ", 1)[1])
-        if came is not None or (last.event == place and self._is_over(last)):
-            raise EventTimeout(f"{self._task}: event {event!r} has not come in {seconds:g} s.")
-        wait = Wait(0, self._counts.sleeps, self._counts.reads, place)
-        return JobSuspended(f"it waits for event {event!r}", seconds=seconds, waits_for=wait.text)
-
-    def _last_wait(self) -> Wait:
-        return (self._remembered and self._remembered.wait) or Wait(0, 0, 0, "")
-
-    def _is_over(self, wait: Wait) -> bool:
-        return self._remembered is not None and wait.due_ms <= self._remembered.now_ms
 
     def _check_may_suspend(self, what: str) -> None:
         """Raises InvalidStep where a transaction would be left, or kept open for days, and beside another wait."""
@@ -468,7 +442,7 @@ class JobSteps:
         return f"{now_ms} {round(seconds * 1e6)} {text}"
 
     def _check_size(self, what: str, text: str) -> None:
-        size, fields = len(text.encode()), self._fields_read()
+        size, fields = len(text.encode()), self._remembered.fields if self._remembered is not None else {}
         if size > MAX_RESULT_BYTES:
             raise InvalidStep(
                 f"{self._task}: {what} {size:,} bytes of JSON, and {MAX_RESULT_BYTES:,} are the most. Store it and "
@@ -482,53 +456,49 @@ class JobSteps:
 
     # -- what the job remembers
 
-    def _fields(self) -> dict[str, bytes]:
+    def _read(self) -> _Work[Remembered]:
         if self._remembered is None:
             with self._noting_outage():
-                self._remembered = _held(self._store.read(self._holder))
-        return self._remembered.fields
+                self._remembered = _held(raised((yield self._store.read(self._holder))))
+        return self._remembered
 
-    def _fields_read(self) -> dict[str, bytes]:
-        return self._remembered.fields if self._remembered is not None else {}
-
-    async def _afields(self) -> dict[str, bytes]:
-        if self._remembered is None:
-            with self._noting_outage():
-                self._remembered = _held(await self._store.aread(self._holder))
-        return self._remembered.fields
-
-    def _save(self, field: str, text: str) -> None:
+    def _save(self, field: str, text: str) -> _Work[None]:
         """Store a field. Waits while Redis is away: what was done would be done again."""
-        for pause_seconds in self._pauses():
-            try:
-                self._note(field, text, is_held=self._store.write(self._holder, field, text))
-                break
-            except BrokerUnavailable:
-                if pause_seconds is None:
-                    raise
-                time.sleep(pause_seconds)
-
-    async def _asave(self, field: str, text: str) -> None:
-        for pause_seconds in self._pauses():
-            try:
-                self._note(field, text, is_held=await self._store.awrite(self._holder, field, text))
-                break
-            except BrokerUnavailable:
-                if pause_seconds is None:
-                    raise
-                await asyncio.sleep(pause_seconds)
-
-    def _pauses(self) -> Iterator[float | None]:
-        """How long to wait after each failed attempt to reach Redis. None: no longer."""
         delay, until = ReconnectDelay(), time.monotonic() + self._patience_seconds
-        while time.monotonic() < until:
+        while isinstance(is_held := (yield self._store.write(self._holder, field, text)), BrokerUnavailable):
+            if time.monotonic() >= until:
+                raise is_held
             yield delay.next_seconds()
-        yield None
-
-    def _note(self, field: str, text: str, *, is_held: bool) -> None:
-        remembered = _held(self._remembered if is_held else None)
-        remembered.fields[field] = text.encode()
+        _held(self._remembered if is_held else None).fields[field] = text.encode()
         self.has_progressed = True
+
+    def _do(self, work: _Work[R]) -> R:
+        """Do what such an operation yields: one of the store, a call, or a pause of some seconds."""
+        return run_steps(work, self._take)
+
+    def _take(self, step: Any) -> Any:
+        if isinstance(step, float):
+            return time.sleep(step)
+        if callable(step):
+            return step()
+        try:
+            return self._store.run(step)
+        except BrokerUnavailable as error:
+            return error
+
+    async def _ado(self, work: _Work[R]) -> R:
+        """_do() for coroutines."""
+        return await arun_steps(work, self._atake)
+
+    async def _atake(self, step: Any) -> Any:
+        if isinstance(step, float):
+            return await asyncio.sleep(step)
+        if callable(step):
+            return await step()
+        try:
+            return await self._store.arun(step)
+        except BrokerUnavailable as error:
+            return error
 
 
 def _held(remembered: Remembered | None) -> Remembered:
@@ -544,12 +514,3 @@ def _here() -> object:
         return asyncio.current_task()
     except RuntimeError:
         return threading.get_ident()
-
-
-def _field(name: str) -> str:
-    return f"step {name}"
-
-
-def _result_of(text: bytes) -> Any:
-    """The result in the text of a step. It was JSON in its first run, too, so that both runs get the same."""
-    return serializer.loads(text.split(b" ", 2)[2])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
@@ -12,8 +11,7 @@ from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.record import HeldEntry, Wait
 
-if TYPE_CHECKING:
-    from django_rtq.core.broker.redis.async_client import AsyncRedisClient
+T = TypeVar("T")
 
 
 class Holder(NamedTuple):
@@ -25,41 +23,35 @@ class Holder(NamedTuple):
     claimed_ms: int
 
 
+NO_WAIT = Wait(due_ms=0, sleeps=0, reads=0, event="")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
     """What a job remembers."""
 
     fields: dict[str, bytes]  # as lua/lib/steps.lua says
-    wait: Wait | None = None  # the last one
+    wait: Wait = NO_WAIT  # the last one
     now_ms: int = 0  # the time of the server before that was read: what comes later is in neither
 
 
 class StepStore:
-    """Any thread may use it; coroutines use the methods whose names begin with `a`."""
+    """Any thread may use it, and coroutines."""
 
     def __init__(self, broker: Broker) -> None:
-        self._redis = broker.redis
-        self._keys = broker.keys
-        self._async_redis: Callable[[], AsyncRedisClient] = lambda: broker.async_redis
+        self._broker = broker
 
-    def read(self, holder: Holder) -> Remembered | None:
-        """What the job remembers. None: another run holds the job by now. Raises BrokerError."""
-        return self._redis.run(self._read(holder))
+    def run(self, steps: Steps[T]) -> T:
+        """Do it. Raises BrokerError."""
+        return self._broker.redis.run(steps)
 
-    async def aread(self, holder: Holder) -> Remembered | None:
-        """read() for coroutines."""
-        return await self._async_redis().run(self._read(holder))
+    async def arun(self, steps: Steps[T]) -> T:
+        """run() for coroutines."""
+        return await self._broker.async_redis.run(steps)
 
-    def write(self, holder: Holder, field: str, text: str) -> bool:
-        """Store a field. False: another run holds the job by now. Raises BrokerError."""
-        return self._redis.run(self._write(holder, field, text))
-
-    async def awrite(self, holder: Holder, field: str, text: str) -> bool:
-        """write() for coroutines."""
-        return await self._async_redis().run(self._write(holder, field, text))
-
-    def _read(self, holder: Holder) -> Steps[Remembered | None]:
-        keys, job_id = self._keys.of(holder.queue), holder.job_id
+    def read(self, holder: Holder) -> Steps[Remembered | None]:
+        """What the job remembers. None: another run holds the job by now."""
+        keys, job_id = self._broker.keys.of(holder.queue), holder.job_id
         reads: list[Command] = [
             ("TIME",),
             ("HGET", keys.running(holder.worker), job_id),
@@ -70,10 +62,11 @@ class StepStore:
         if held is None or HeldEntry.read(held).claimed_ms != holder.claimed_ms:
             return None
         texts = {field.decode(): text for field, text in as_dict(fields).items()}
-        return Remembered(fields=texts, wait=Wait.read(entry), now_ms=clock_ms(time))
+        return Remembered(fields=texts, wait=Wait.read(entry) or NO_WAIT, now_ms=clock_ms(time))
 
-    def _write(self, holder: Holder, field: str, text: str) -> Steps[bool]:
+    def write(self, holder: Holder, field: str, text: str) -> Steps[bool]:
+        """Store a field. False: another run holds the job by now."""
         arguments = (holder.job_id, holder.claimed_ms, field, text)
-        call = SCRIPTS["record_step"].call(self._keys.of(holder.queue), arguments, worker=holder.worker)
+        call = SCRIPTS["record_step"].call(self._broker.keys.of(holder.queue), arguments, worker=holder.worker)
         (word,) = checked((yield [call]))
         return bool(word == b"ok")

@@ -21,7 +21,17 @@ def holder(broker: Any, job: Any, worker: str = WORKER) -> Holder:
 
 def record(broker: Any, jobs: Any) -> None:
     """A run has finished a step."""
-    step_store(broker).write(holder(broker, jobs[0]), "step charge", DONE)
+    write_step(broker, holder(broker, jobs[0]), "step charge")
+
+
+def write_step(broker: Any, run: Holder, field: str) -> Any:
+    """Note that the run has done a step."""
+    return broker.redis.run(step_store(broker).write(run, field, DONE))
+
+
+def read_steps(broker: Any, run: Holder) -> Any:
+    """What the job of the run remembers."""
+    return broker.redis.run(step_store(broker).read(run))
 
 
 def suspend(broker: Any, *jobs: Any, waits_for: str = "0 0 1 approved", ms: int = 60_000, worker: str = WORKER) -> Any:

@@ -13,11 +13,11 @@ from django_rtq.core.broker.one_job import JobAccess
 from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import is_member
-from django_rtq.workflows import step_store, workflow_store
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.steps.store import Holder
 from django_rtq.workflows.store import set_bits
 from tests.protocol.model.keyspace import problems, read_keyspace
-from tests.protocol.model.step_calls import DONE
+from tests.protocol.model.step_calls import DONE, read_steps, write_step
 from tests.support import sweeps
 from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import QUEUE, settlement
@@ -207,7 +207,7 @@ class Run:
 
     def remembered(self, queue, worker, job_id):
         """What a run that begins reads, without the times."""
-        fields = step_store(self.broker).read(self.holder(queue, worker, job_id)).fields
+        fields = read_steps(self.broker, self.holder(queue, worker, job_id)).fields
         texts = {name: text.decode() for name, text in fields.items() if name.startswith(("step ", "event "))}
         return {name: text.partition(" ")[2] if name.startswith("event ") else text for name, text in texts.items()}
 
@@ -241,7 +241,7 @@ class Run:
         queue, worker, job_id = self.pick("running", "asked")
         if job_id:
             name = f"step {self.dice.randrange(3)}"
-            assert step_store(self.broker).write(self.holder(queue, worker, job_id), name, DONE)
+            assert write_step(self.broker, self.holder(queue, worker, job_id), name)
             self.memory[job_id][name] = DONE
 
     def suspend(self):

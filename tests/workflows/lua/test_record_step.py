@@ -2,8 +2,7 @@
 
 import pytest
 
-from django_rtq.workflows import step_store
-from tests.protocol.model.step_calls import DONE, holder
+from tests.protocol.model.step_calls import DONE, holder, read_steps, write_step
 from tests.support.jobs import (
     KEEP_MS,
     QUEUE,
@@ -20,10 +19,10 @@ def test_it_is_kept_beside_the_job(redis, broker):
     job = claimed_job(broker, "a")
     before = snapshot(redis)
 
-    assert step_store(broker).write(holder(broker, job), "step charge", DONE)
+    assert write_step(broker, holder(broker, job), "step charge")
 
     assert changes(before, snapshot(redis)) == {"step_jobs": {job.id: ""}, f"steps:{job.id}": STEPS}
-    assert step_store(broker).read(holder(broker, job)).fields == {"step charge": DONE.encode()}
+    assert read_steps(broker, holder(broker, job)).fields == {"step charge": DONE.encode()}
 
 
 def test_what_went_wrong_before_counts_no_longer(redis, broker):
@@ -31,19 +30,19 @@ def test_what_went_wrong_before_counts_no_longer(redis, broker):
     for key in (keys.failures, keys.crashes):
         redis.hset(key, job.id, 2)
 
-    assert step_store(broker).write(holder(broker, job), "step charge", DONE)
+    assert write_step(broker, holder(broker, job), "step charge")
 
     assert snapshot(redis).keys().isdisjoint({"failures", "crashes"})
 
 
 def test_who_does_not_hold_the_job_writes_and_reads_nothing(redis, broker):
     job = claimed_job(broker, "a")
-    step_store(broker).write(holder(broker, job), "step charge", DONE)
+    write_step(broker, holder(broker, job), "step charge")
     former, before = holder(broker, job)._replace(claimed_ms=1), snapshot(redis)
 
     for other in (holder(broker, job, "w2"), former, holder(broker, queued_job(broker, "b"))._replace(job_id="nobody")):
-        assert not step_store(broker).write(other, "step book", DONE)
-        assert step_store(broker).read(other) is None
+        assert not write_step(broker, other, "step book")
+        assert read_steps(broker, other) is None
 
     assert {name: value for name, value in snapshot(redis).items() if "step" in name} == {
         name: value for name, value in before.items() if "step" in name
@@ -53,7 +52,7 @@ def test_who_does_not_hold_the_job_writes_and_reads_nothing(redis, broker):
 @pytest.mark.parametrize("verb", ["ack", "expire", "finish_cancel"])
 def test_it_is_kept_as_long_as_the_outcome(redis, broker, verb):
     job = claimed_job(broker, "a")
-    step_store(broker).write(holder(broker, job), "step charge", DONE)
+    write_step(broker, holder(broker, job), "step charge")
 
     settle(broker, verb, job)
 
@@ -63,7 +62,7 @@ def test_it_is_kept_as_long_as_the_outcome(redis, broker, verb):
 
 def test_a_dead_letter_keeps_it_until_it_is_discarded(redis, broker, readers):
     job = claimed_job(broker, "a")
-    step_store(broker).write(holder(broker, job), "step charge", DONE)
+    write_step(broker, holder(broker, job), "step charge")
     settle(broker, "bury", job)
     assert snapshot(redis)[f"steps:{job.id}"] == STEPS
 

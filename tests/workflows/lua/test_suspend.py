@@ -2,8 +2,7 @@
 
 import pytest
 
-from django_rtq.workflows import step_store
-from tests.protocol.model.step_calls import holder, send_event, suspend
+from tests.protocol.model.step_calls import holder, read_steps, send_event, suspend
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -183,7 +182,7 @@ def test_run_now_ends_the_wait(redis, broker, readers):
     readers.actions.run_now(job.id, QUEUE)
 
     assert claim(broker, worker=WORKER) == [job.id]
-    known = step_store(broker).read(holder(broker, job))
+    known = read_steps(broker, holder(broker, job))
     assert known.wait.due_ms <= known.now_ms
     assert send_event(broker, job) == "late"
 

@@ -17,9 +17,24 @@ from django_rtq.models import CommittedJob
 from django_rtq.testing import drain, eager
 from django_rtq.workflows import step_store
 from django_rtq.workflows.steps import job_steps
+from django_rtq.workflows.steps.store import StepStore
 
 pytestmark = [pytest.mark.usefixtures("broker"), pytest.mark.django_db]
 done = []
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """What is written of steps and loops. Redis does not get it."""
+    texts = []
+
+    def write(self, holder, field, text):
+        texts.append(text)
+        yield from ()
+        return True
+
+    monkeypatch.setattr(StepStore, "write", write)
+    return texts
 
 
 @pytest.fixture(autouse=True)
@@ -163,11 +178,7 @@ def test_a_loop_that_is_over_does_not_begin_again():
     assert done == [0, 1, 0, 1]
 
 
-def test_how_far_it_is_is_stored_once_a_second(broker, monkeypatch):
-    written = []
-    monkeypatch.setattr(
-        type(step_store(broker)), "write", lambda self, holder, field, text: written.append(text) or True
-    )
+def test_how_far_it_is_is_stored_once_a_second(written, monkeypatch):
     over.delay("iterator")
     drain()
     assert len(written) == 1
@@ -180,14 +191,11 @@ def test_how_far_it_is_is_stored_once_a_second(broker, monkeypatch):
 
 
 @pytest.mark.parametrize(("seconds", "looks"), [(0.00009, 8), (0.002, 100)])
-def test_it_looks_at_the_clock_less_often_the_faster_the_items_are(broker, monkeypatch, seconds, looks):
+def test_it_looks_at_the_clock_less_often_the_faster_the_items_are(broker, written, monkeypatch, seconds, looks):
     """After each item that took long, and after 16 at the latest."""
-    moment, written = [1000.0], []
+    moment = [1000.0]
     monkeypatch.setattr(job_steps, "time", SimpleNamespace(monotonic=lambda: moment[0]))
     monkeypatch.setattr(job_steps, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(
-        type(step_store(broker)), "write", lambda self, holder, field, text: written.append(text) or True
-    )
     steps = job_steps.JobSteps(
         step_store(broker), None, "t", is_exactly_once=False, patience_seconds=0.0, noting_outage=nullcontext
     )
@@ -277,9 +285,7 @@ def test_an_atomic_step_commits_its_rows_with_its_result():
     assert CommittedJob.objects.count() == 2
 
 
-def test_a_step_that_has_committed_is_not_called_again_when_redis_does_not_know_it(broker, monkeypatch):
-    monkeypatch.setattr(type(step_store(broker)), "write", lambda self, holder, field, text: True)  # it is lost
-
+def test_a_step_that_has_committed_is_not_called_again_when_redis_does_not_know_it(written):
     book.delay()
 
     assert drain()[-1].result == "a"
