@@ -156,6 +156,9 @@ def every(
     """
     _check_names("every", options)
     try:
+        for given in (seconds, minutes, hours, days):
+            if isinstance(given, bool):  # which Python takes for 0 or 1
+                raise TypeError(f"{given} is no number")
         length = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidTask(f"every: this is not a duration: {error}.") from error

@@ -47,6 +47,8 @@ from django_rtq.exceptions import InvalidTask
         (lambda: every(seconds=float("nan")), "every: this is not a duration"),
         (lambda: every(seconds=float("inf")), "every: this is not a duration"),
         (lambda: every(seconds="5"), "every: this is not a duration"),
+        (lambda: every(seconds=True), "every: this is not a duration: True is no number."),
+        (lambda: schedule_from_settings("x", {"every": True}), "True is no number"),
         (lambda: schedule_from_settings("x", {"cron": "* * * * *", "every": 5}), 'exactly one of "cron" and "every"'),
         (lambda: schedule_from_settings("x", {}), 'exactly one of "cron" and "every"'),
         (lambda: schedule_from_settings("x", {"every": 5, "name": "y"}), "is not an option here"),
