@@ -21,6 +21,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.task_backends import place_of, place_of_job
 from django_rtq.core.conf.config import DATABASE, get_config
+from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.core.tasks.calls import client_name
 from django_rtq.core.tasks.enqueuing import Calls, checked_calls, is_in_transaction, pauses
@@ -98,6 +99,9 @@ class Steps(AnyStep, Generic[R_co]):
     def results(self) -> StepResults[R_co]:
         """What the calls will return, in their order: as an argument of a later step, which then waits for all."""
         return cast("StepResults[R_co]", self._reference(self.size))
+
+
+serializer.CURES += [((Step,), "Pass its .result instead."), ((Steps,), "Pass its .results instead.")]
 
 
 class After:

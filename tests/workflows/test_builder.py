@@ -190,6 +190,8 @@ def test_results_of_many_may_be_taken_at_any_end(redis, broker):
         (lambda flow: flow.add(print), TypeError, "needs a task"),
         (lambda flow: flow.add(tasks.double), TypeError, "missing a required argument"),
         (lambda flow: flow.add(tasks.double, object()), Unserializable, "number"),
+        (lambda flow: flow.add(tasks.double, flow.add(tasks.double, 1)), Unserializable, r"Pass its \.result instead"),
+        (lambda flow: flow.map(tasks.double, [[flow.map(tasks.double, [1])]]), Unserializable, r"\.results instead"),
         (lambda flow: flow.add_many(tasks.double, [1]), TypeError, "pairs"),
         (lambda flow: flow.after(1), TypeError, "takes steps"),
         (lambda flow: flow.map(tasks.double, 5), InvalidWorkflow, r"has a map\(\) over 5, which is no iterable"),

@@ -146,7 +146,8 @@ _SURROGATE = (
     'Pass text.encode("utf-8", "replace").decode() instead.'
 )
 _ANY_CURE = "Pass plain data instead: text, numbers, lists, dictionaries."
-_CURES: tuple[tuple[tuple[Any, ...], str], ...] = (
+#: By types, what to pass instead of them. Apps may have more.
+CURES: list[tuple[tuple[Any, ...], str]] = [
     ((Model,), "Pass its primary key instead."),
     ((QuerySet,), "Pass a list of primary keys instead."),
     ((MultiValueDict,), "Pass its .dict(), or dict(data.lists()), instead."),
@@ -156,7 +157,7 @@ _CURES: tuple[tuple[tuple[Any, ...], str], ...] = (
     ((Enum,), "Pass its value instead."),
     ((Set, ValuesView, range, deque, Generator), "Pass a list instead."),
     ((type, FunctionType, MethodType), "Pass a name instead, and look it up in the task."),
-)
+]
 
 
 def _convert(value: Any, depth: int) -> Any:
@@ -216,7 +217,7 @@ def _convert_decimal(value: Decimal, depth: int) -> dict[str, Any]:
 
 def _refuse(value: Any, depth: int) -> NoReturn:
     kind = type(value)
-    cure = next((cure for kinds, cure in _CURES if issubclass(kind, kinds)), _ANY_CURE)
+    cure = next((cure for kinds, cure in CURES if issubclass(kind, kinds)), _ANY_CURE)
     raise _Refused(f"is {_kind_text(kind)}, which JSON cannot carry. {cure}")
 
 
