@@ -12,7 +12,7 @@ from django_rtq.backend.compat import task_backends
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.schedule_status import row_statuses
 from django_rtq.core.broker.brokers import close_brokers, get_broker
-from django_rtq.core.broker.task_backends import place_of, places
+from django_rtq.core.broker.task_backends import config_of, place_of, places
 from django_rtq.core.checks import check_server
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.scheduler.registry import declared_schedules, schedules_in
@@ -71,6 +71,23 @@ def test_wrong_values_are_found_by_the_checks(broker, options, said):
         (found,) = task_backends["reports"].check()
 
     assert (found.id, said in found.msg) == ("rtq.E005", True), found.msg
+
+
+@pytest.mark.parametrize(
+    ("options", "rtq", "said"),
+    [
+        ({"REDIS": "redis://x"}, {"REDIS": 5, "LEASE_SECONDS": 0}, 'RTQ["LEASE_SECONDS"] is 0'),
+        ({"PREFIX": "x"}, {"REDIS": "http://x"}, 'RTQ["REDIS"] is a URL, but does not start with'),
+        ({"PREFIX": "x"}, {"REDIS": "redis://x", "DB": -1}, 'RTQ["DB"] is -1'),
+        ({"DB": 7}, {"REDIS": "http://x"}, 'RTQ["REDIS"] is a URL, but does not start with'),
+    ],
+)
+def test_what_is_wrong_in_rtq_is_not_said_of_the_backend(broker, options, rtq, said):
+    with override_settings(TASKS=tasks_setting(**options)), override_settings(RTQ=rtq):  # noqa: SIM117
+        with pytest.raises(ConfigurationError) as caught:
+            config_of("reports")
+
+    assert (said in str(caught.value), "TASKS" in str(caught.value)) == (True, False), caught.value
 
 
 def test_a_cache_in_the_same_database_is_found(broker):

@@ -138,13 +138,12 @@ def connection_settings_of(backend: str) -> ConnectionSettings:
 def _read(backend: str) -> tuple[Config, ConnectionSettings]:
     from django_rtq.core.broker.redis.settings import read_connection_settings  # with it comes redis-py
 
-    options = _own_options(backend)
+    options, config = _own_options(backend), get_config()
     try:
         if options:
             config = config_of_backend(options)
-        else:
-            number = shard_of(backend) if shard_numbers() else None
-            config = get_config() if number is None else required("shard_config")(number)
+        elif shard_numbers() and (number := shard_of(backend)) is not None:
+            config = required("shard_config")(number)
         return config, read_connection_settings(config)
     except ConfigurationError as error:
         raise ConfigurationError(in_settings(str(error), backend)) from error
@@ -152,7 +151,11 @@ def _read(backend: str) -> tuple[Config, ConnectionSettings]:
 
 def in_settings(text: str, backend: str) -> str:
     """What is said of RTQ["REDIS"], said of the setting that takes its place for a backend."""
-    return text.replace('RTQ["', f'TASKS[{backend!r}]["OPTIONS"]["') if _own_options(backend) else text
+    own = _own_options(backend)
+    names = ["PREFIX", *own, *(["DB"] if "REDIS" in own else [])] if own else []  # DB is about REDIS
+    for name in dict.fromkeys(names):
+        text = text.replace(f'RTQ["{name}"]', f'TASKS[{backend!r}]["OPTIONS"]["{name}"]')
+    return text
 
 
 def _address(backend: str) -> tuple[str, str]:
