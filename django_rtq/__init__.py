@@ -3,53 +3,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from django_rtq import exceptions
 from django_rtq.core.extension import parts
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import CancelAnswer, Job, JobState
 from django_rtq.core.tasks.decorator import task
 from django_rtq.core.tasks.options.backoff import constant, exponential, steps
 from django_rtq.core.tasks.task import Task, TaskCall
-from django_rtq.exceptions import (
-    BatchFailed,
-    BrokerError,
-    BrokerFull,
-    BrokerRefused,
-    BrokerUnavailable,
-    Bury,
-    ConfigurationError,
-    DuplicateJob,
-    DuplicateStep,
-    EventTimeout,
-    FormatMismatch,
-    InvalidStep,
-    InvalidTask,
-    InvalidWorkflow,
-    JobCancelled,
-    JobError,
-    JobFailed,
-    JobNotFound,
-    JobSuspended,
-    LeaseNotExpired,
-    NotReplicated,
-    PayloadError,
-    PayloadTooLarge,
-    QueueFull,
-    RedisNotAllowed,
-    ResultTimeout,
-    Retry,
-    RTQError,
-    TaskNotFound,
-    TimeLimitExceeded,
-    TooManyPausedTasks,
-    Unserializable,
-    WorkerLost,
-    WorkerNotFound,
-    WorkflowError,
-    WorkflowFailed,
-    WorkflowNotFound,
-    WorkflowTimeout,
-    WrongState,
-)
+from django_rtq.exceptions import *  # noqa: F403
 
 if TYPE_CHECKING:
     from django_rtq.console.nouns import rtq
@@ -61,56 +22,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "BatchFailed",
-    "BrokerError",
-    "BrokerFull",
-    "BrokerRefused",
-    "BrokerUnavailable",
-    "Bury",
     "Call",
     "CancelAnswer",
-    "ConfigurationError",
-    "DuplicateJob",
-    "DuplicateStep",
-    "EventTimeout",
-    "FormatMismatch",
-    "InvalidStep",
-    "InvalidTask",
-    "InvalidWorkflow",
     "Job",
-    "JobCancelled",
     "JobContext",
     "JobDetails",
-    "JobError",
-    "JobFailed",
     "JobHandle",
-    "JobNotFound",
     "JobState",
-    "JobSuspended",
-    "LeaseNotExpired",
-    "NotReplicated",
-    "PayloadError",
-    "PayloadTooLarge",
-    "QueueFull",
-    "RTQError",
-    "RedisNotAllowed",
-    "ResultTimeout",
-    "Retry",
     "Task",
     "TaskCall",
-    "TaskNotFound",
-    "TimeLimitExceeded",
-    "TooManyPausedTasks",
-    "Unserializable",
-    "WorkerLost",
-    "WorkerNotFound",
     "Workflow",
-    "WorkflowError",
-    "WorkflowFailed",
-    "WorkflowNotFound",
     "WorkflowState",
-    "WorkflowTimeout",
-    "WrongState",
     "constant",
     "cron",
     "current_job",
@@ -123,6 +45,7 @@ __all__ = [
     "task",
     "workflow",
 ]
+__all__ += exceptions.__all__
 
 
 #: Names that a process which only enqueues does not need, and their modules.

@@ -53,6 +53,48 @@ from django.core.exceptions import ImproperlyConfigured
 
 from django_rtq.core.validation import TEN_YEARS, is_number
 
+__all__ = [
+    "BatchFailed",
+    "BrokerError",
+    "BrokerFull",
+    "BrokerRefused",
+    "BrokerUnavailable",
+    "Bury",
+    "ConfigurationError",
+    "DuplicateJob",
+    "DuplicateStep",
+    "EventTimeout",
+    "FormatMismatch",
+    "InvalidStep",
+    "InvalidTask",
+    "InvalidWorkflow",
+    "JobCancelled",
+    "JobError",
+    "JobFailed",
+    "JobNotFound",
+    "JobSuspended",
+    "LeaseNotExpired",
+    "NotReplicated",
+    "PayloadError",
+    "PayloadTooLarge",
+    "QueueFull",
+    "RTQError",
+    "RedisNotAllowed",
+    "ResultTimeout",
+    "Retry",
+    "TaskNotFound",
+    "TimeLimitExceeded",
+    "TooManyPausedTasks",
+    "Unserializable",
+    "WorkerLost",
+    "WorkerNotFound",
+    "WorkflowError",
+    "WorkflowFailed",
+    "WorkflowNotFound",
+    "WorkflowTimeout",
+    "WrongState",
+]
+
 
 class RTQError(Exception):
     """Base class of all errors of this package."""
