@@ -87,7 +87,7 @@ def united(mappings: Sequence[Mapping[T, Value]]) -> dict[T, Value]:
 SUM, ANY, ONE, JOINED = by(sum), by(any), by(merge), by(joined)
 MOST, LEAST, TOTAL, COUNTS = by(most), by(least), by(total), by(sum_of_counts)
 FIRST = by(lambda values: next(filter(None, values), values[0]))  # that is not empty
-EVERY = by(lambda lists: tuple(chain.from_iterable(lists)))
+EVERY = by(lambda lists: tuple(dict.fromkeys(chain.from_iterable(lists))))  # once
 ALL = by(united)
 UNION = by(lambda sets: frozenset().union(*sets))
 

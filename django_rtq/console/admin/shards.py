@@ -68,7 +68,7 @@ def _in_all(request: HttpRequest, view: View, *, is_read: bool) -> HttpResponse:
 def _check(number: int | None) -> None:
     """Raises BrokerUnavailable if the shard does not answer in the time in which pages of all shards do without it."""
     if number is not None:
-        ask_shards(lambda readers, _number: readers.queues.names(), [number]).checked()
+        ask_shards(lambda readers: readers.queues.names(), [number]).checked()
 
 
 def _choice_before(request: HttpRequest) -> str | None:

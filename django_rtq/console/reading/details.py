@@ -186,7 +186,7 @@ class WorkerDetails:
     #: It is the supervisor: its processes crash again and again before they run a job, in this way. It waits before it
     #: starts others. "": it is a process.
     crash_loop: str = ""
-    shard: int | None = None  # where all shards are read at once
+    shard: int | None = None  # where it is; None without RTQ["SHARDS"]
 
     @property
     def is_lost(self) -> bool:

@@ -46,6 +46,7 @@ from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.server_info import check_format, read_format
+from django_rtq.core.broker.task_backends import shard_of
 from django_rtq.core.jobs.details import JobDetails, Progress
 from django_rtq.core.jobs.job import clock_moment, moment
 from django_rtq.core.jobs.record import read_head, read_leniently
@@ -69,7 +70,6 @@ REFUSED_MS = 60_000  # for so long after it refused commands a server is full, w
 _HEAD_BYTES = 400  # read of a record: enough for its header and the name of its task
 _FAILURE_BYTES = 4000  # the same, of the newest failures: their arguments are needed to hide secrets in messages
 Replies = Mapping[str, Sequence[Any]]  # kind -> a reply for each queue
-Notes = Mapping[str, tuple[Mapping[bytes, bytes], int]]  # worker -> what it says of itself, ms until that expires
 _LIMIT = re.compile(rb'"time_limit":([0-9.e+]+)')
 
 
@@ -167,7 +167,7 @@ class OverviewReader:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._redis, self._keys = broker.redis, broker.keys
+        self._redis, self._keys, self._shard = broker.redis, broker.keys, shard_of(broker.backend)
         self.series = TimeSeriesReader(broker)
         self._hours = TaskHours(broker)
         self._usual: tuple[float, dict[str, TaskMetrics]] = (-math.inf, {})  # time.monotonic(), by task
@@ -199,7 +199,7 @@ class OverviewReader:
             for name, of_queue in of_queues.items()
         }
         self._last_hour = (hour - 1, past)
-        workers = _read_workers(names, _notes(known, replies), replies["processing"])
+        workers = _read_workers(names, known, replies, self._shard)
         slots: Counter[str] = Counter()
         for worker in workers:
             slots.update(dict.fromkeys(worker.queues, worker.slots))
@@ -228,7 +228,7 @@ class OverviewReader:
         known, packet = [worker.decode() for worker in every_worker], Packet()
         self._add_workers(packet, names, known)
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-        workers = _read_workers(names, _notes(known, replies), replies["processing"])
+        workers = _read_workers(names, known, replies, self._shard)
         return _with_usual(workers, dict.fromkeys(names, self._usual_metrics(names))) if with_usual else workers
 
     # -- inside
@@ -360,18 +360,16 @@ class SharedOverview:
         return series
 
 
-def _notes(known: Sequence[str], replies: Replies) -> Notes:
-    return {
-        name: (as_dict(note), left) for name, note, left in zip(known, replies["note"], replies["left"], strict=True)
-    }
-
-
-def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]) -> list[WorkerDetails]:
+def _read_workers(
+    queues: Sequence[str], known: Sequence[str], replies: Replies, shard: int | None
+) -> list[WorkerDetails]:
+    of_workers = zip(known, replies["note"], replies["left"], strict=True)
+    notes = {name: (as_dict(note), left) for name, note, left in of_workers}  # and ms until it expires
     leases: dict[bytes, float] = {}
     running: dict[bytes, list[RunningJob]] = {}
     held_by: Counter[bytes] = Counter()
     listed: dict[bytes, list[str]] = {}
-    for queue, (now_ms, *entries) in zip(queues, processing, strict=True):
+    for queue, (now_ms, *entries) in zip(queues, replies["processing"], strict=True):
         # One for each process that serves the queue: thousands in a large installation.
         for worker, lease_ms, count, *held in entries:
             listed.setdefault(worker, []).append(queue)
@@ -388,6 +386,7 @@ def _read_workers(queues: Sequence[str], notes: Notes, processing: Sequence[Any]
             running=running.get(worker, []),
             queues=listed[worker],
             held=held_by[worker],
+            shard=shard,
         )
         for name, worker in sorted((worker.decode(), worker) for worker in leases)
     ]

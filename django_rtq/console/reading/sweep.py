@@ -16,10 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from typing import Any
 
-from django_rtq.console.merging import ALL, FIRST, JOINED, MOST, SUM, UNION, by, merge, sum_of_counts
+from django_rtq.console.merging import ALL, EVERY, FIRST, JOINED, MOST, SUM, UNION, by, merge, sum_of_counts
 from django_rtq.console.reading.actions import ACTIONS, LATEST, Actions, Answers, How, Verb
 from django_rtq.console.reading.clients.clients import ClientReader
 from django_rtq.console.reading.jobs.job_filter import JobFilter
@@ -121,7 +120,7 @@ class Result:
     answers: Answers = field(default_factory=dict, metadata=ALL)
     purged: int = field(default=0, metadata=SUM)  # jobs that were deleted without a look at their ids
     refused: int = field(default=0, metadata=SUM)  # how many others were found, and nothing was done with them
-    queues_left: Sequence[str] = field(default=(), metadata=by(lambda parts: tuple(dict.fromkeys(chain(*parts)))))
+    queues_left: Sequence[str] = field(default=(), metadata=EVERY)
     #: What was done before stays done.
     stopped_by: BrokerError | KeyboardInterrupt | None = field(default=None, metadata=FIRST)
 

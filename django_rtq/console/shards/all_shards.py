@@ -60,9 +60,9 @@ class _Shards:
         self._silent: dict[int, SilentShard] = {}
 
     def ask(
-        self, read: Callable[[Readers, int], T], numbers: Iterable[int] | None = None, *, in_turn: bool = False
+        self, read: Callable[[Readers], T], numbers: Iterable[int] | None = None, *, in_turn: bool = False
     ) -> ShardAnswers[T]:
-        """What these shards, or all, answer. `read` gets the readers and the number of each, in a thread.
+        """What these shards, or all, answer. `read` gets the readers of each, in a thread.
 
         `in_turn`: in this thread, one after the other, each for as long as connections wait.
         """
@@ -74,7 +74,7 @@ class _Shards:
         for number in wanted:
             try:
                 if in_turn:
-                    answers[number] = read(readers_of(shard_place(number)), number)
+                    answers[number] = read(readers_of(shard_place(number)))
                 elif number in asked:
                     answers[number] = asked[number].result(max(0.0, until - time.monotonic()))
                 else:
@@ -93,13 +93,13 @@ class _Shards:
         oldest, end = self._oldest.get(number, (None, 0.0))
         return oldest is not None and not oldest.done() and end < time.monotonic()
 
-    def _asked(self, number: int, read: Callable[[Readers, int], T], until: float) -> Future[T]:
+    def _asked(self, number: int, read: Callable[[Readers], T], until: float) -> Future[T]:
         future: Future[T] = Future()
         readers = readers_of(shard_place(number))
 
         def ask() -> None:
             try:
-                future.set_result(read(readers, number))
+                future.set_result(read(readers))
             except BaseException as error:  # noqa: BLE001 - who waits for it gets it
                 future.set_exception(error)
 

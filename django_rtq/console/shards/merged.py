@@ -14,15 +14,14 @@ from itertools import chain, count
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
-from django_rtq.console.merging import merge, merge_by, united
-from django_rtq.console.reading.clients.client_list import AllClients
+from django_rtq.console.merging import grouped, joined, merge, merge_by, united
 from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
 from django_rtq.console.reading.clients.clients import ClientReader, most_queued
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.reading.jobs.waiting_reason import QueuePosition
-from django_rtq.console.reading.jobs.walk import DEPTH, JobPage, JobWalk, List, Shown, WrongCursor, encode_cursor
+from django_rtq.console.reading.jobs.walk import DEPTH, JobPage, JobWalk, List, WrongCursor, encode_cursor
 from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import TaskMetrics, merged_versions
 from django_rtq.console.reading.metrics.time_series import merge_series
@@ -51,13 +50,12 @@ from django_rtq.limits.limits import Limit, LimitReader, Limits, QueueLimits
 T = TypeVar("T")
 
 
-def _each(path: str, merge: Callable[[list[Any]], Any] | None = None, *, by_shard: Any = None) -> Any:
+def _each(path: str, merge: Callable[[list[Any]], Any]) -> Any:
     """A method that asks the same of all shards, by a method of their readers, and merges what they answer."""
     method_of = attrgetter(path)
 
     def ask(self: Any, *args: Any, **options: Any) -> Any:
-        answers = self._shards.ask(lambda readers, _: method_of(readers)(*args, **options))
-        return by_shard(answers) if merge is None else merge(list(answers.values()))
+        return merge(self._shards.every(lambda readers: method_of(readers)(*args, **options)))
 
     return ask
 
@@ -88,7 +86,7 @@ class AllShards(Readers):
 
     # -- the mechanism
 
-    def ask(self, read: Callable[[Readers, int], T], numbers: Iterable[int] | None = None) -> Mapping[int, T]:
+    def ask(self, read: Callable[[Readers], T], numbers: Iterable[int] | None = None) -> Mapping[int, T]:
         """What these shards answer, or all. Raises RTQError if none has an answer.
 
         A shard that did not answer in this request is not asked again.
@@ -98,13 +96,18 @@ class AllShards(Readers):
 
     def every(self, read: Callable[[Readers], T]) -> list[T]:
         """The answers of all shards."""
-        return list(self.ask(lambda readers, _: read(readers)).values())
+        return list(self.ask(read).values())
+
+    def of_job(self, job_id: str, read: Callable[[Readers], T]) -> T:
+        """The answer of the shard to which the id of a job leads."""
+        number = shard_of(place_of_job("", job_id)) or 0
+        return self.ask(read, [number])[number]
 
     def in_each_shard(self, do: Callable[[Readers], T]) -> list[T]:
         """Do it in one shard after the other: signals are sent in this thread. Raises RTQError."""
         if not self._is_known_who_answers:
             self.every(lambda readers: readers.queues.names())
-        answers = ask_shards(lambda readers, _: do(readers), self.answering(), in_turn=True)
+        answers = ask_shards(do, self.answering(), in_turn=True)
         return list(self._noted(answers).values())
 
     @property
@@ -113,7 +116,7 @@ class AllShards(Readers):
 
     def in_places(self, places: Iterable[str], read: Callable[[str], T]) -> dict[str, T]:
         shards = {number: place for place in places if (number := shard_of(place)) is not None}
-        found = self.ask(lambda _, number: read(shards[number]), shards) if shards else {}
+        found = self.ask(lambda readers: read(readers.place), shards) if shards else {}
         others = {place: read(place) for place in places if shard_of(place) is None}
         return {**{shards[number]: answer for number, answer in found.items()}, **others}
 
@@ -130,45 +133,29 @@ class AllShards(Readers):
     # -- look
 
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
-        number = shard_of(place_of_job("", job_id)) or 0
-        return replace(self.ask(lambda readers, _: readers.find(job_id, queue), [number])[number], shard=number)
+        return self.of_job(job_id, lambda readers: readers.find(job_id, queue))
 
     def find_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
-        number = shard_of(place_of_job("", job_id)) or 0
-        job, position = self.ask(lambda readers, _: readers.find_with_position(job_id, queue), [number])[number]
-        return replace(job, shard=number), position
+        return self.of_job(job_id, lambda readers: readers.find_with_position(job_id, queue))
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         names = None if queues is None else list(queues)
-        by_shard = self.ask(lambda readers, _: readers.workers(names, with_usual=with_usual))
-        return [
-            replace(worker, shard=number, running=[replace(job, shard=number) for job in worker.running])
-            for number, workers in by_shard.items()
-            for worker in workers
-        ]
+        return joined(self.every(lambda readers: readers.workers(names, with_usual=with_usual)))
 
     def search(self, lists: Sequence[List], filter: JobFilter = ALL_JOBS, **options: Any) -> JobWalk:
         return _Search(self, lists, filter, **options)
 
-    def queue_page(
-        self,
-        queue: str,
-        state: str,
-        *,
-        cursor: str = "",
-        limit: int = 50,
-        filter: JobFilter = ALL_JOBS,
-        shown: Shown = lambda job: job,
-    ) -> QueuePage:
+    def queue_page(self, queue: str, state: str, *, cursor: str = "", limit: int = 50, **options: Any) -> QueuePage:
         begun = read_places(cursor)
-        pages = self.ask(
-            lambda readers, number: readers.queue_page(
-                queue, state, cursor=begun.get(number) or "", limit=limit, filter=filter, shown=shown
-            )
-        )
+
+        def read(readers: Readers) -> QueuePage:
+            begin = begun.get(shard_of(readers.place) or 0) or ""
+            return readers.queue_page(queue, state, cursor=begin, limit=limit, **options)
+
+        pages = self.ask(read)
         unfinished = {number: page.page for number, page in pages.items() if begun.get(number, "") is not None}
         states = [page.clients[0].queue_state for page in pages.values() if page.clients]  # others have run no jobs
-        clients = _merged_clients({number: page.clients for number, page in pages.items()}, "client")
+        clients = _merged_clients([page.clients for page in pages.values()], "client")
         return QueuePage(
             details=merge(page.details for page in pages.values()),
             page=merged_page(unfinished, begun, limit, lambda place: 0),
@@ -182,30 +169,9 @@ class AllShards(Readers):
 # -- what several shards say of the same thing, as one value, where that depends on the shards
 
 
-def _merged_groups(by_shard: Mapping[int, Any]) -> Any:
-    """What has groups of dead letters."""
-    return merge(
-        replace(found, groups=[replace(group, shards=(number,)) for group in found.groups])
-        for number, found in by_shard.items()
-    )
-
-
-def _merged_counts(by_shard: Mapping[int, AllClients]) -> AllClients:
-    """The clients of all queues of all shards: each figure is a sum over queues."""
-    for number, counts in by_shard.items():
-        for queue in counts.queues:
-            queue.shard = number
-    return merge(by_shard.values())
-
-
-def _merged_clients(by_shard: Mapping[int, Sequence[ClientInQueue]], name: str) -> list[ClientInQueue]:
+def _merged_clients(lists: Iterable[Sequence[ClientInQueue]], name: str) -> list[ClientInQueue]:
     """Those with the same attribute as one. Its limits are those of the shard that knows it."""
-    clients = [
-        replace(client, shards=(number,) if client.is_known else ())
-        for number, in_queues in by_shard.items()
-        for client in in_queues
-    ]
-    return merge_by(name, sorted(clients, key=lambda client: not client.is_known))
+    return merge_by(name, sorted(chain(*lists), key=lambda client: not client.is_known))
 
 
 def _merged_limits(queue: str, every: Sequence[Limits]) -> Limits:
@@ -270,9 +236,11 @@ class _Search(JobWalk):
     def page(self, cursor: str = "", limit: int = 50, depth: int = DEPTH) -> JobPage:
         begun = read_places(cursor)
         unfinished = [number for number in shard_numbers() if begun.get(number, "") is not None]
-        pages = self._shards.ask(
-            lambda readers, number: self._of(readers).page(begun.get(number) or "", limit, depth), unfinished
-        )
+
+        def read(readers: Readers) -> JobPage:
+            return self._of(readers).page(begun.get(shard_of(readers.place) or 0) or "", limit, depth)
+
+        pages = self._shards.ask(read, unfinished)
         return merged_page(pages, begun, limit, lambda place: self._rank[place[0], place[1]])
 
     def each(self, cursor: str = "") -> Iterator[tuple[JobDetails, Callable[[], str]]]:
@@ -283,35 +251,33 @@ class _Search(JobWalk):
         dead = [list_ for list_ in self._lists if list_[1] == "dead"]
         ranks.update((list_, ranks[dead[0]]) for list_ in dead)
 
-        def ordered(number: int) -> Iterator[tuple[tuple[int, tuple[float, float]], JobDetails, Sequence[Any]]]:
+        def ordered(number: int) -> Iterator[tuple[tuple[int, tuple[float, float]], JobDetails, tuple[int, Any]]]:
             if (begun := places.get(number, "")) is None:
                 return
             counters = defaultdict[int, Iterator[int]](count)
             try:
                 for job, place in self._of(readers_of(shard_place(number))).each_placed(begun):
                     rank = ranks[place[0], place[1]]
-                    yield (rank, order(job, next(counters[rank]))), replace(job, shard=number), place
+                    yield (rank, order(job, next(counters[rank]))), job, (number, place)
             except BrokerError as error:
                 if self._shards.is_strict:
                     raise
                 self._shards.silent[number] = SilentShard(number, utc_now(), str(error))
 
-        for _, job, place in heapq.merge(*map(ordered, self._shards.answering()), key=itemgetter(0)):
-            places[job.shard or 0] = encode_cursor(place)
+        for _, job, (number, place) in heapq.merge(*map(ordered, self._shards.answering()), key=itemgetter(0)):
+            places[number] = encode_cursor(place)
             yield job, partial(write_places, places)
 
 
 class _DeadLetters(_Merged, DeadLetters):
-    all_groups = _each("dead_letters.all_groups", by_shard=_merged_groups)
+    all_groups = _each("dead_letters.all_groups", merge)
 
     def with_messages(self, groups: Sequence[DeadGroup]) -> list[DeadGroup]:
         """Each group is read where its newest dead letter is."""
-        at: dict[int, list[DeadGroup]] = {}
-        for group in groups:
-            at.setdefault(group.shards[0], []).append(group)
-        by_shard = self._shards.ask(lambda readers, n: readers.dead_letters.with_messages(at[n]), at) if at else {}
-        read = {(group.shards, group.newest_id): group for of_shard in by_shard.values() for group in of_shard}
-        return [read.get((group.shards, group.newest_id), group) for group in groups]
+        at = grouped((place_of_job("", group.newest_id), group) for group in groups)
+        by_place = self._shards.in_places(at, lambda place: readers_of(place).dead_letters.with_messages(at[place]))
+        read = {group.newest_id: group for group in joined(by_place.values())}
+        return [read.get(group.newest_id, group) for group in groups]
 
 
 class _Limits(_Merged, LimitReader):
@@ -323,15 +289,14 @@ class _Limits(_Merged, LimitReader):
 
 
 class _Clients(_Merged, ClientReader):
-    get = _each("clients.get", by_shard=partial(_merged_clients, name="queue"))
-    all = _each("clients.all", by_shard=_merged_counts)
-    count = _each("clients.count", by_shard=_merged_counts)
+    get = _each("clients.get", partial(_merged_clients, name="queue"))
+    all = _each("clients.all", merge)
+    count = _each("clients.count", merge)
 
     def in_queue(self, queue: str, clients: Collection[str]) -> tuple[QueueState, list[ClientInQueue]]:
-        by_shard = self._shards.ask(lambda readers, _: readers.clients.in_queue(queue, clients))
-        states = [state for state, _ in by_shard.values()]
+        states, found = zip(*self._shards.every(lambda readers: readers.clients.in_queue(queue, clients)), strict=True)
         whole = replace(merge(states), limits=_merged_limits(queue, [state.limits for state in states]))
-        return whole, _merged_clients({number: found for number, (_, found) in by_shard.items()}, "client")
+        return whole, _merged_clients(found, "client")
 
 
 class _Sweeper(_Merged, Sweeper):
@@ -342,12 +307,12 @@ class _Sweeper(_Merged, Sweeper):
         if not sweep.selection.ids:
             yield from chain(*self._shards.in_each_shard(lambda readers: readers.sweeps.steps(sweep, **options)))
         for place in dict.fromkeys(place_of_job("", job_id) for job_id in sweep.selection.ids):
-            self._shards.ask(lambda readers, _: readers.queues.names(), [shard_of(place) or 0])  # or the error names it
+            self._shards.ask(lambda readers: readers.queues.names(), [shard_of(place) or 0])  # or the error names it
             yield from readers_of(place).sweeps.steps(sweep.part_in(place), **options)
 
 
 class _Tasks(_Merged, TaskReader):
-    get = _each("tasks.get", by_shard=_merged_groups)
+    get = _each("tasks.get", merge)
 
     def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
         every = self._shards.every(lambda readers: readers.tasks.all(hours))

@@ -8,7 +8,6 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from operator import itemgetter
@@ -54,7 +53,7 @@ def merged_page(
     jobs: list[JobDetails] = []
     taken = dict.fromkeys(pages, 0)
     for _, job, number in islice(rows, limit):
-        jobs.append(replace(job, shard=number))
+        jobs.append(job)
         taken[number] += 1
     return _page(jobs, pages, begun, taken)
 

@@ -84,7 +84,7 @@ def _figures(oldest: str) -> tuple[Column, ...]:
         _figure("starts", _("Starts"), "shares.starts", BAR),
         _figure("time", _("Run time"), "shares.time", SHARE),
         _figure("fair", _("Fair share"), "shares.fair", SHARE),
-        Column("shards", _("Shard"), lambda client: ", ".join(map(str, sorted({*client.shards}))), is_of_shards=True),
+        Column("shards", _("Shard"), lambda client: ", ".join(map(str, sorted(client.shards))), is_of_shards=True),
     )
 
 

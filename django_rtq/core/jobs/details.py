@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.failure import Attempt, read_failures
-from django_rtq.core.jobs.job import JobState, held_since, made_at, moment
+from django_rtq.core.jobs.job import JobState, held_since, made_at, moment, shard_in
 from django_rtq.core.jobs.outcome import read_outcome
 from django_rtq.core.jobs.record import Header, HeldEntry, Wait, read_leniently
 
@@ -83,7 +84,11 @@ class JobDetails:
     forgotten_at: datetime | None = None  # when its outcome expires
     log: Sequence[Any] = ()  # the last lines that it logged, the newest last; only where it is asked for
     steps: Sequence[Any] = ()  # finished ones, in the order in which they ended; likewise
-    shard: int | None = None  # where it is, if all shards are read at once
+
+    @property
+    def shard(self) -> int | None:
+        """Where it is, as its id says; None without RTQ["SHARDS"]."""
+        return None if get_config().shards is None else shard_in(self.id)
 
     @property
     def newest_error(self) -> tuple[str, str]:

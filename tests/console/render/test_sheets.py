@@ -112,12 +112,12 @@ ROWS["OneTask"] = WholeTask(
     ),
 )  # fmt: skip
 ROWS["Jobs"] = JobDetails(
-    id="job-1", queue="mail", state=JobState("running"), task=note.name, client="bakery", args=[1], shard=2,
+    id="job-1", queue="mail", state=JobState("running"), task=note.name, client="bakery", args=[1],
     worker="web1:7", claimed_at=NOW, progress=Progress(done=1, total=2, text="half", at=None),
     errors=[{"error_class": "builtins.OSError", "error": "No route"}],
 )  # fmt: skip
 ROWS["Running"] = RunningJob(
-    id="job-1", queue="mail", task=note.name, seconds=5000.0, worker="web1:7", lease_left_seconds=-1.0, shard=2,
+    id="job-1", queue="mail", task=note.name, seconds=5000.0, worker="web1:7", lease_left_seconds=-1.0,
     progress=ROWS["Jobs"].progress,
 )  # fmt: skip
 #: Rows with what the others cannot have at the same time.

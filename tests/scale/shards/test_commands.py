@@ -81,7 +81,7 @@ def test_json_of_all_shards_is_that_of_one_place(shards):
     state = said("rtq")
     assert [(each["name"], each["queued"]) for each in state["queues"]] == [("default", 2)]
     assert ("default" in state["unserved"], [worker["shard"] for worker in state["workers"]]) == (True, [1])
-    assert "shard" not in said("rtq", "--shard", "1")["workers"][0]
+    assert said("rtq", "--shard", "1")["workers"][0]["shard"] == 1
     assert said("rtq_queues", "pause", "default")["changed"] == ["default"]
 
 

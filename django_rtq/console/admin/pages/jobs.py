@@ -41,7 +41,6 @@ from django_rtq.console.sanitize import clean_text, named_arguments
 from django_rtq.console.subjects.jobs import JOBS, RUNNING
 from django_rtq.console.subjects.memory import MEMORY
 from django_rtq.console.subjects.outbox import OUTBOX
-from django_rtq.core.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 from django_rtq.core.tasks.registry import is_internal, known_task
@@ -96,7 +95,6 @@ class JobAdmin(BulkPages):
             "title": clean_text(job.task, 300).rpartition(".")[2] or _("Job %(id)s") % {"id": clean_text(job.id, 40)},
             "breadcrumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
             "job": job,
-            "shard": shard_of(readers.place) if shard_numbers() else None,
             "state": str(STATE_LABELS[job.state]),
             "actions": buttons(JOBS, job, replace(self.viewer(request), here="")),
             "progress": cell_html(JOBS, "progress", job, self.url) if job.progress else "",

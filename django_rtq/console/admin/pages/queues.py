@@ -61,7 +61,7 @@ class QueueAdmin(SheetAdmin):
     def _overview_of_shards(self, request: HttpRequest, chosen: str) -> HttpResponse:
         """The same of all shards together. Raises BrokerError if none answers."""
         read = partial(_read_overview, chosen=chosen, is_fresh=REFRESH_HEADER not in request.headers)
-        answers = ask_shards(lambda readers, _number: read(readers))
+        answers = ask_shards(read)
         fronts, of_shards = zip(*answers.checked().values(), strict=True)
         front, series = merge(fronts), joined(of_shards)
         lags: dict[int, OutboxLag | None] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as _
 
-from django_rtq.console.merging import ALL, ANY, FIRST, JOINED, MOST, ONE, SUM, TOTAL
+from django_rtq.console.merging import ALL, ANY, EVERY, FIRST, MOST, ONE, SUM, TOTAL
 from django_rtq.console.reading.clients.holds import Holds, holds_text
 from django_rtq.limits.limits import ClientPause, Limits
 
@@ -56,7 +56,7 @@ class ClientInQueue:
     busy_seconds: float = field(metadata=SUM)  # how long these took
     fair_runs: float = field(metadata=SUM)  # how many would be its own if runs went by weights
     queue_state: QueueState = field(metadata=ONE)
-    shards: Sequence[int] = field(default=(), metadata=JOINED)  # that know it, if all are read at once
+    shards: Sequence[int] = field(default=(), metadata=EVERY)  # that know it
     in_queues: Sequence[ClientInQueue] = ()  # whose sum it is
 
     @property

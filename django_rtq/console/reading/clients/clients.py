@@ -16,6 +16,7 @@ from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.broker.task_backends import shard_of
 
 STATES_AT_ONCE = 50  # clients whose states one script reads: a millisecond
 MAX_LANES = 400  # that are searched for the clients with most jobs
@@ -30,7 +31,7 @@ class ClientReader:
 
     def __init__(self, broker: Broker) -> None:
         self._queues = QueueReader(broker)
-        self._redis, self._keys = broker.redis, broker.keys
+        self._redis, self._keys, self._shard = broker.redis, broker.keys, shard_of(broker.backend)
         self._kept: AllClients | None = None
         self._lock = Lock()
 
@@ -57,10 +58,9 @@ class ClientReader:
         """The command for read_busiest()."""
         return SCRIPTS["client_states"].call(self._keys.of(queue), (MAX_LANES, limit))
 
-    @staticmethod
-    def read_busiest(queue: str, reply: Any, limit: int) -> list[ClientInQueue]:
+    def read_busiest(self, queue: str, reply: Any, limit: int) -> list[ClientInQueue]:
         """Read the reply to busiest_command()."""
-        found = QueueClients.read_some(queue, reply)
+        found = QueueClients.read_some(queue, self._shard, reply)
         return most_queued(map(found.client, found.delayed), limit)
 
     # -- all
@@ -94,14 +94,17 @@ class ClientReader:
         script = SCRIPTS["client_states"]
         calls = [script.call(self._keys.of(queue), (weights, 0, *clients)) for queue, weights, clients in wanted]
         replies = self._redis.execute(calls, resend=True)
-        return [QueueClients.read_some(queue, reply) for (queue, *_), reply in zip(wanted, replies, strict=True)]
+        return [
+            QueueClients.read_some(queue, self._shard, reply)
+            for (queue, *_), reply in zip(wanted, replies, strict=True)
+        ]
 
     def _count(self, names: Sequence[str], now_ms: int) -> list[QueueClients]:
         packet = Packet()
         for name in names:
             packet.add(name, *QueueClients.commands(self._keys.of(name), now_ms))
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-        queues = [QueueClients.read(name, now_ms, replies[name]) for name in names]
+        queues = [QueueClients.read(name, self._shard, now_ms, replies[name]) for name in names]
         packet = Packet()
         for queue in queues:
             packet.add(queue.queue, *queue.count_commands(self._keys.of(queue.queue)))

@@ -36,6 +36,7 @@ class QueueClients:
     """Clients of a queue, by their names in Redis."""
 
     queue: str
+    shard: int | None
     now_ms: int
     is_complete: bool  # no key has more entries than MOST
     lanes: Sequence[bytes]  # "band:client"; those whose first jobs wait longest come first
@@ -50,7 +51,6 @@ class QueueClients:
     recent: Sequence[RecentRuns]  # of the present ten minutes, and of the last ones
     counts: Sequence[int] = field(default_factory=list)  # of the lanes, and then of the delayed
     all_weights: float | None = None  # of all clients that had work; None: they are all here
-    shard: int | None = None  # where all are counted at once
 
     # -- step 1
 
@@ -71,13 +71,14 @@ class QueueClients:
         ]
 
     @classmethod
-    def read(cls, queue: str, now_ms: int, replies: Sequence[Any]) -> QueueClients:
+    def read(cls, queue: str, shard: int | None, now_ms: int, replies: Sequence[Any]) -> QueueClients:
         """Read their replies."""
         lanes, number, delayed, *hashes, next_starts, paused, runs, old_runs, us, old_us = replies
         limits, sources, running_counts, blocked = (as_dict(entries) for _cursor, entries in hashes)
         recent = (runs, us, 1.0), (old_runs, old_us, 1 - now_ms % _SLICE_MS / _SLICE_MS)
         return cls(
             queue=queue,
+            shard=shard,
             now_ms=now_ms,
             is_complete=number <= MOST and len(delayed) < MOST and all(cursor == b"0" for cursor, _ in hashes),
             lanes=lanes[::2],
@@ -93,10 +94,10 @@ class QueueClients:
         )
 
     @classmethod
-    def read_some(cls, queue: str, reply: Sequence[Any]) -> QueueClients:
+    def read_some(cls, queue: str, shard: int | None, reply: Sequence[Any]) -> QueueClients:
         """Read the reply of the script `client_states`."""
         (now_ms, all_weights, counts), replies = reply
-        found = cls.read(queue, now_ms, replies)
+        found = cls.read(queue, shard, now_ms, replies)
         found.counts, found.all_weights = counts, float(all_weights)
         return found
 
@@ -185,7 +186,7 @@ class QueueClients:
         """One of them."""
         member, pause = b"client:" + name, self.limits.get(b"paused:" + name, b"")
         own, running, queued = self._limits(member), int(self.running_counts.get(member, 0)), self.queued.get(name, 0)
-        return ClientInQueue(
+        found = ClientInQueue(
             client=name.decode(errors="replace"),
             queue=self.queue,
             queued=queued,
@@ -200,8 +201,9 @@ class QueueClients:
             busy_seconds=self.us.get(name, 0.0) / 1_000_000,
             fair_runs=self.fair_runs.get(name, 0.0),
             queue_state=self.state,
-            shards=() if self.shard is None else (self.shard,),
         )
+        found.shards = (self.shard,) if self.shard is not None and found.is_known else ()
+        return found
 
     # -- who is there
 

@@ -16,7 +16,7 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.details import read_found
-from django_rtq.core.jobs.job import clock_moment
+from django_rtq.core.jobs.job import clock_moment, shard_in
 
 DEPTH = 10_000  # dead letters of a queue that are grouped, unless told otherwise
 GROUPED_AT_ONCE = 250  # dead letters that one script groups; Redis serves nobody else meanwhile
@@ -36,8 +36,7 @@ class DeadGroup:
     last_at: datetime
     newest_id: str
     message: str  # of the newest, truncated
-    #: That have some, if all are read at once; that of the newest is the first.
-    shards: Sequence[int] = field(default=(), metadata=EVERY)
+    shards: Sequence[int] = field(default=(), metadata=EVERY)  # that have some
 
     @property
     def is_known(self) -> bool:
@@ -150,6 +149,7 @@ def read_groups(queue: str, reply: Sequence[Any]) -> list[DeadGroup]:
             last_at=clock_moment(float(last)),
             newest_id=newest_id.decode(errors="replace"),
             message=_message(record, failure),
+            shards=(shard_in(newest_id.decode(errors="replace")),),
         )
         groups.append(group)
     return groups
