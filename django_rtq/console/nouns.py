@@ -18,7 +18,7 @@ from asgiref.sync import sync_to_async
 from django_rtq.console.incidents import Incident, of_shards, read_incidents
 from django_rtq.console.merging import joined
 from django_rtq.console.reading.actions import PLAINLY, Actions, How, Verb, changed_body
-from django_rtq.console.reading.clients.client_states import ClientInQueue
+from django_rtq.console.reading.clients import ClientInQueue, QueueState
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import Shown
@@ -44,7 +44,7 @@ from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.core.tasks.calls import client_name
 from django_rtq.core.tasks.registry import names_of
 from django_rtq.exceptions import LeaseNotExpired, TooManyPausedTasks, WorkerNotFound, WrongState
-from django_rtq.limits.limits import QueueLimits, limits_text
+from django_rtq.limits.limits import limits_text
 from django_rtq.scale.shard_options import share_of_queue
 from django_rtq.workflows.handle import WorkflowProgress
 
@@ -382,9 +382,9 @@ class Queue(_Named):
         reasons = sorted(found - {"forgotten", "missing"})
         return reasons[0] if reasons else "forgotten" if "forgotten" in found else "missing"
 
-    def limits(self) -> QueueLimits:
-        """The limits in force; with shards only of the queue, and of each client."""
-        return self._readers.limits.read(self.name)
+    def limits(self) -> QueueState:
+        """The limits in force; of clients those that have one, are paused, run jobs, or are blocked."""
+        return self._readers.clients.limits(self.name)
 
     def limit(self, **limits: Any) -> None:
         """Change limits of the whole queue: ``limit(max_running=5)``. The names and values are those of RTQ["QUEUES"].

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 import pytest
 
 from django_rtq.console.merging import COUNTS, FIRST, JOINED, LEAST, MOST, ONE, SUM, TOTAL, merge, merge_by, rows_by
-from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
+from django_rtq.console.reading.clients import ClientInQueue, QueueState
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.console.reading.overview import QueueRow

@@ -141,7 +141,7 @@ def test_a_queue_is_paused_limited_and_purged(broker):
     )
     queue.limit(max_running=3)
     queue.limit_clients(max_running=2)
-    assert [limits["max_running"].value for limits in (queue.limits().queue, queue.limits().default)] == [3, 2]
+    assert [limits["max_running"].value for limits in (queue.limits().limits, queue.limits().default)] == [3, 2]
     assert (queue.details().queued, queue.jobs.count(), queue.purge(), queue.details().queued) == (3, 3, 3, 0)
 
 

@@ -17,8 +17,8 @@ from django_rtq.console.commands.job_actions import purge
 from django_rtq.console.commands.prompts import client_argument, confirm, known_queues, positive
 from django_rtq.console.nouns import Place, erasure
 from django_rtq.console.output import as_json, count, number
-from django_rtq.console.reading.clients.client_list import SORTS
-from django_rtq.console.reading.clients.holds import holds_text
+from django_rtq.console.reading.clients import SORTS
+from django_rtq.console.reading.details import holds_text
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.json import as_dict
 from django_rtq.console.subjects.clients import OF_QUEUE, limit_lines

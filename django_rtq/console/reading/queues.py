@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from django_rtq.console.reading.clients.holds import read_holds, read_task_hold
-from django_rtq.console.reading.details import ClientPause, QueueDetails, TaskPause, WorkerDetails, ZeroLimit
+from django_rtq.console.reading.details import (
+    ClientPause,
+    QueueDetails,
+    TaskPause,
+    WorkerDetails,
+    ZeroLimit,
+    read_holds,
+    read_task_hold,
+)
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.scripts import SCRIPTS

@@ -9,8 +9,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from django_rtq.console.reading.actions import Actions
-from django_rtq.console.reading.clients.client_states import ClientInQueue
-from django_rtq.console.reading.clients.clients import ClientReader
+from django_rtq.console.reading.clients import ClientInQueue, ClientReader
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
@@ -30,7 +29,6 @@ from django_rtq.core.broker.one_job import find
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.server_info import ask_server
 from django_rtq.core.jobs.details import JobDetails, read_found
-from django_rtq.limits.limits import LimitReader
 
 T = TypeVar("T")
 MOST_CLIENTS = 20  # of the page of a queue
@@ -62,7 +60,6 @@ class Readers:
         self.overview = OverviewReader(broker)
         self.shared_overview = SharedOverview(self.overview)
         self.dead_letters = DeadLetters(broker)
-        self.limits = LimitReader(broker)
         self.clients = ClientReader(broker)
         self.actions = Actions(broker)
         self.sweeps = Sweeper(broker)
@@ -122,7 +119,7 @@ class Readers:
         filter: JobFilter = ALL_JOBS,
         shown: Shown = lambda job: job,
     ) -> QueuePage:
-        """queues.get(), a page of jobs and clients.busiest() at once: one round trip, more with some filters."""
+        """queues.get(), a page of jobs and the busiest clients at once: one round trip, more with some filters."""
         keys, history, now_ms = self._keys.of(queue), self.overview.series, time.time_ns() // 1_000_000
         walk = self.search([(queue, state)], filter, shown=shown)
         walk.also = [

@@ -20,7 +20,7 @@ from typing import Any
 
 from django_rtq.console.merging import ALL, EVERY, FIRST, JOINED, MOST, SUM, UNION, by, merge, sum_of_counts
 from django_rtq.console.reading.actions import ACTIONS, LATEST, Actions, Answers, How, Verb
-from django_rtq.console.reading.clients.clients import ClientReader
+from django_rtq.console.reading.clients import ClientReader
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
 from django_rtq.console.reading.queues import QueueReader, read_queue_details

@@ -15,8 +15,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 from django_rtq.console.merging import grouped, joined, merge, merge_by, united
-from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
-from django_rtq.console.reading.clients.clients import ClientReader, most_queued
+from django_rtq.console.reading.clients import ClientInQueue, ClientReader, QueueState, most_queued
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
@@ -45,7 +44,7 @@ from django_rtq.core.jobs.details import JobDetails
 from django_rtq.databases.clocks import utc_now
 from django_rtq.exceptions import BrokerError
 from django_rtq.limits.limit_kinds import LIMIT_KINDS, encode_rate
-from django_rtq.limits.limits import Limit, LimitReader, Limits, QueueLimits
+from django_rtq.limits.limits import Limit, Limits
 
 T = TypeVar("T")
 
@@ -78,7 +77,6 @@ class AllShards(Readers):
         self.queues = _Queues(self)
         self.shared_overview = _SharedOverview(self)
         self.dead_letters = _DeadLetters(self)
-        self.limits = _Limits(self)
         self.clients = _Clients(self)
         self.sweeps = _Sweeper(self)
         self.tasks = _Tasks(self)
@@ -280,18 +278,11 @@ class _DeadLetters(_Merged, DeadLetters):
         return [read.get(group.newest_id, group) for group in groups]
 
 
-class _Limits(_Merged, LimitReader):
-    def read(self, queue: str) -> QueueLimits:
-        """Only of the queue, and of each client."""
-        every = self._shards.every(lambda readers: readers.limits.read(queue))
-        whole = _merged_limits(queue, [limits.queue for limits in every])
-        return replace(every[0], queue=whole, default=united([limits.default for limits in every]), clients={})
-
-
 class _Clients(_Merged, ClientReader):
     get = _each("clients.get", partial(_merged_clients, name="queue"))
     all = _each("clients.all", merge)
     count = _each("clients.count", merge)
+    limited = _each("clients.limited", lambda names: {*chain(*names)})
 
     def in_queue(self, queue: str, clients: Collection[str]) -> tuple[QueueState, list[ClientInQueue]]:
         states, found = zip(*self._shards.every(lambda readers: readers.clients.in_queue(queue, clients)), strict=True)

@@ -14,9 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES, everywhere
 from django_rtq.console.formatting import format_duration, format_number
-from django_rtq.console.reading.clients.client_list import STATES, AllClients
-from django_rtq.console.reading.clients.client_states import ClientInQueue
-from django_rtq.console.reading.clients.queue_clients import MOST
+from django_rtq.console.reading.clients import MAX_ENTRIES, STATES, AllClients, ClientInQueue
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
@@ -70,20 +68,20 @@ def _name(name: str) -> Column:
     )
 
 
-def _figure(name: str, title: Any, path: str, kind: Kind = NUMBER) -> Column:
-    return Column(name, title, attrgetter(path), kind, is_sortable=True)
+def _figure(name: str, title: Any, kind: Kind = NUMBER) -> Column:
+    return Column(name, title, kind=kind, is_sortable=True)
 
 
 def _figures(oldest: str) -> tuple[Column, ...]:
     """What is told of a client anywhere. `oldest`: the name of that column."""
     return (
-        _figure("queued", _("Queued"), "queued"),
-        _figure("scheduled", _("Scheduled"), "scheduled"),
-        _figure("running", _("Running"), "running"),
-        _figure(oldest, _("Oldest wait"), "oldest_seconds", DURATION),
-        _figure("starts", _("Starts"), "shares.starts", BAR),
-        _figure("time", _("Run time"), "shares.time", SHARE),
-        _figure("fair", _("Fair share"), "shares.fair", SHARE),
+        _figure("queued", _("Queued")),
+        _figure("scheduled", _("Scheduled")),
+        _figure("running", _("Running")),
+        Column(oldest, _("Oldest wait"), attrgetter("oldest_seconds"), DURATION, is_sortable=True),
+        _figure("starts", _("Starts"), BAR),
+        _figure("time", _("Run time"), SHARE),
+        _figure("fair", _("Fair share"), SHARE),
         Column("shards", _("Shard"), lambda client: ", ".join(map(str, sorted(client.shards))), is_of_shards=True),
     )
 
@@ -97,7 +95,7 @@ class Clients(Sheet[ClientInQueue]):
         Column(
             "limited",
             "",
-            lambda client: "limited" if client.own else "",
+            lambda client: "limited" if client.limits else "",
             states({"limited": State(_("has limits"), "plain")}),
             under="name",
         ),
@@ -127,7 +125,7 @@ def _note(found: AllClients) -> str:
         texts.insert(0, gettext("Counted %(duration)s ago.") % {"duration": format_duration(max(1.0, age))})
     if not found.is_complete:
         text = gettext("Of a queue with more than %(most)s clients, those whose first jobs wait longest were counted.")
-        texts.append(text % {"most": format_number(MOST)})
+        texts.append(text % {"most": format_number(MAX_ENTRIES)})
     return " ".join(texts) if found.known else ""
 
 
@@ -137,7 +135,7 @@ class _OfOne(Sheet[ClientInQueue]):
     model = "client"
     figures = (
         *_figures("oldest_seconds"),
-        Column("limits", _("Limits"), lambda client: limit_lines(client.in_force, client.own), LINES),
+        Column("limits", _("Limits"), lambda client: limit_lines(client.in_force, client.limits), LINES),
         Column("reason", _("State"), lambda client: client.reason or None,
                css=lambda client: "rtq-is-warn" if client.pause else ""),
     )  # fmt: skip
@@ -145,7 +143,7 @@ class _OfOne(Sheet[ClientInQueue]):
     def facts(self, row: ClientInQueue) -> Mapping[str, Any]:
         """Without what all clients of the queue have in common."""
         known = {name: value for name, value in asdict(row).items() if name != "queue_state" and value != ()}
-        return {**known, "limits": known["own"], "reason": row.reason}
+        return {**known, "own": known["limits"], "reason": row.reason}
 
 
 class InQueues(_OfOne):

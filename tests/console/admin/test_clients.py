@@ -93,16 +93,16 @@ def test_limits_of_a_client_are_changed(broker, readers, operator):
 
     assert answer["Location"] == f"{PAGE}?client=bakery"
     (found,) = readers.clients.get("bakery", [QUEUE])
-    assert (found.own["max_running"].value, found.own["max_running"].is_from_settings) == (3, False)
+    assert (found.limits["max_running"].value, found.limits["max_running"].is_from_settings) == (3, False)
     assert 'value="3"' in text(operator.get(page))
     operator.post(page, {"queue": QUEUE, "client": "bakery", "max_running": "none"})
-    assert readers.clients.get("bakery", [QUEUE])[0].own["max_running"].value is None
+    assert readers.clients.get("bakery", [QUEUE])[0].limits["max_running"].value is None
     operator.post(page, {"queue": QUEUE, "client": "bakery", "max_running": ""})
-    assert readers.clients.get("bakery", [QUEUE])[0].own["max_running"].value == 7
+    assert readers.clients.get("bakery", [QUEUE])[0].limits["max_running"].value == 7
     assert [entry.object_id for entry in LogEntry.objects.all()] == ["bakery"] * 3
 
 
-@pytest.mark.parametrize(("scope", "part"), [("each", "default"), ("queue", "queue")])
+@pytest.mark.parametrize(("scope", "part"), [("each", "default"), ("queue", "limits")])
 def test_limits_of_a_queue_are_changed(broker, readers, operator, scope, part):
     queued_job(broker)
     assert f"limits/?queue={QUEUE}&amp;scope={scope}" in text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/"))
@@ -111,7 +111,7 @@ def test_limits_of_a_queue_are_changed(broker, readers, operator, scope, part):
     answer = operator.post(f"{LIST}limits/", data)
 
     assert answer["Location"] == f"/admin/django_rtq/queue/{QUEUE}/"
-    assert getattr(readers.limits.read(QUEUE), part)["max_running"].value == 3
+    assert getattr(readers.clients.limits(QUEUE), part)["max_running"].value == 3
     operator.post(f"{LIST}limits/", data)
     assert "Nothing was changed" in said(operator)
     assert LogEntry.objects.get().object_id == QUEUE
@@ -122,7 +122,7 @@ def test_a_wrong_limit_changes_nothing(broker, readers, operator, wrong):
     answer = operator.post(f"{LIST}limits/", {"queue": QUEUE, "client": "bakery", "max_running": wrong})
 
     assert f"{wrong!r} is not a whole number from 0 on, 'none' or 'settings'." in unescape(text(answer))
-    assert readers.limits.read(QUEUE).clients == {}
+    assert readers.clients.limits(QUEUE).clients == {}
     assert operator.post(f"{LIST}limits/", {"queue": "no queue", "max_running": "1"}).status_code == 404
 
 

@@ -79,7 +79,7 @@ def test_it_is_paused_and_gets_another_limit(flood, page, readers):
     page.get_by_label("Running jobs").fill("3")
     follow(page.get_by_role("button", name="Save"))
     shows(row_of(page, QUEUE), "Running jobs: 3")
-    assert readers.limits.read(QUEUE).clients["acme"].limits["max_running"].value == 3
+    assert readers.clients.limits(QUEUE).clients["acme"].limits["max_running"].value == 3
 
     follow(page.get_by_role("button", name="Resume in all queues"))
     shows(page.locator(".messagelist"), "Client acme was resumed in default, low.")

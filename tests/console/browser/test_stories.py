@@ -58,7 +58,7 @@ def test_a_rate_limited_queue(broker, readers, page):
     follow(page.get_by_role("button", name="Save"))  # the third click
 
     shows(page.locator(".messagelist"), "rate=100/m")
-    assert readers.limits.read(QUEUE).queue["rate"].value == "100/m"
+    assert readers.clients.limits(QUEUE).limits["rate"].value == "100/m"
 
 
 def test_what_did_this_job_log_before_it_died(broker, page):

@@ -135,8 +135,8 @@ def test_wrong_usage_changes_nothing(broker, readers, arguments, code):
 
     assert run("rtq_clients", *arguments).code == code
 
-    limits = readers.limits.read("default")
-    assert (limits.queue, limits.clients) == ({}, {})
+    limits = readers.clients.limits("default")
+    assert (limits.limits, limits.clients) == ({}, {})
 
 
 WRONG = [("max_running", "-5"), ("max_running", "1.5"), ("burst", "0"), ("weight", "0"), ("weight", "none")]
@@ -181,7 +181,7 @@ def test_what_was_paused_before_an_outage_is_told(broker, readers, redis):
 
     assert ran.code == 1
     assert ran.err.startswith("Client acme is paused in default.")
-    assert readers.limits.read("default").clients.keys() == {"acme"}
+    assert readers.clients.limits("default").clients.keys() == {"acme"}
 
 
 def test_the_jobs_of_clients_are_purged(broker, readers):
@@ -193,7 +193,7 @@ def test_the_jobs_of_clients_are_purged(broker, readers):
     assert found.code == 0
     assert "Purged 2 jobs of client 'acme' in queue default." in found.out
     assert "No job of client 'nobody' in queue default waits: nothing was deleted." in found.out
-    assert [one.client for one in readers.clients.busiest("default")] == ["other"]
+    assert [one.client for one in readers.queue_page("default", "queued").clients] == ["other"]
 
 
 def test_clients_are_erased(broker, readers):
@@ -205,6 +205,6 @@ def test_clients_are_erased(broker, readers):
     found = run("rtq_clients", "erase", "acme", "--no-input")
 
     assert (found.code, found.out) == (0, "Erased 2 jobs and workflows of client 'acme'.\n")
-    assert [one.client for one in readers.clients.busiest("default")] == ["other"]
+    assert [one.client for one in readers.queue_page("default", "queued").clients] == ["other"]
     assert json.loads(run("rtq_clients", "erase", "other", "--no-input", "--json").out) == {"erased": {"other": 1}}
     assert run("rtq_clients", "erase", "", "--no-input").code == 64

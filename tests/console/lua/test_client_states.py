@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from django_rtq.console.reading.clients import clients
-from django_rtq.console.reading.clients.client_states import Shares
+from django_rtq.console.reading import clients
 from django_rtq.limits.limits import Limit
 from tests.support.jobs import QUEUE, claimed_job, queued_job
 
@@ -18,8 +17,8 @@ def test_its_limits_are_told_with_their_source(broker, readers, rtq):
     (found,) = readers.clients.get("x", [QUEUE])
     (other,) = readers.clients.get("y", [QUEUE])
 
-    assert found.own == found.in_force == {"max_running": Limit(value=3, is_from_settings=True)}
-    assert found.default == other.in_force == {"max_running": Limit(value=1, is_from_settings=False)}
+    assert found.limits == found.in_force == {"max_running": Limit(value=3, is_from_settings=True)}
+    assert found.queue_state.default == other.in_force == {"max_running": Limit(value=1, is_from_settings=False)}
     assert (found.pause.by, other.pause) == ("me", None)
 
 
@@ -47,17 +46,19 @@ def count_runs(redis, broker, back, queue=QUEUE, **clients):
     redis.zadd(keys.client_time + name, {one: each[1] * 1e6 for one, each in clients.items()})
 
 
+def shares(client):
+    """Its parts of recent runs, and its fair share."""
+    return client.starts, client.time, client.fair
+
+
 def test_its_parts_of_recent_runs_stand_beside_its_fair_share(redis, broker, readers, rtq):
     queued_job(broker, client="waits")
     count_runs(redis, broker, 0, x=(30, 1), y=(10, 3))
     rtq.clients["x"].limit(QUEUE, weight=3)
 
-    shares = {each.client: each.shares for each in readers.clients.in_queue(QUEUE, ["x", "y", "waits", "z"])[1]}
+    _, found = readers.clients.in_queue(QUEUE, ["x", "y", "waits", "z"])
 
-    assert shares["x"] == Shares(starts=0.75, time=0.25, fair=0.6)
-    assert shares["y"] == Shares(starts=0.25, time=0.75, fair=0.2)
-    assert shares["waits"] == Shares(starts=0, time=0, fair=0.2)
-    assert shares["z"] == Shares(starts=0, time=0, fair=None)
+    assert [*map(shares, found)] == [(0.75, 0.25, 0.6), (0.25, 0.75, 0.2), (0, 0, 0.2), (0, 0, None)]
 
 
 @pytest.mark.parametrize("back", [0, 1])
@@ -69,15 +70,15 @@ def test_of_very_many_clients_some_stand_for_all(redis, broker, readers, back, r
 
     (found,) = readers.clients.get("x", [QUEUE])
 
-    assert found.shares.fair > 1 / 2010
-    assert back == 1 or found.shares.fair == pytest.approx(1 / 2000, rel=0.02)
+    assert found.fair > 1 / 2010
+    assert back == 1 or found.fair == pytest.approx(1 / 2000, rel=0.02)
 
 
 def test_where_nothing_ran_there_are_no_parts(broker, readers):
     state, found = readers.clients.in_queue("never", ["x"])
 
     assert (state.runs, state.busy_seconds, state.running) == (0, 0, 0)
-    assert found[0].shares == Shares()
+    assert shares(found[0]) == (None, None, None)
     assert readers.clients.in_queue("never", [])[1] == []
 
 
@@ -110,13 +111,12 @@ def test_of_a_queue_those_are_chosen_with_most_jobs_and_then_those_that_ran_long
     queued_job(broker, client="x", priority=5)
     count_runs(redis, broker, 0, x=(10, 1), a=(30, 3))
 
-    found = readers.clients.busiest(QUEUE)
+    found = readers.queue_page(QUEUE, "queued").clients
 
-    assert [(one.client, one.queued, one.shares.starts) for one in found] == [
+    assert [(one.client, one.queued, one.starts) for one in found] == [
         *(("y", 3, 0), ("x", 2, 0.25), ("z", 1, 0), ("a", 0, 0.75))
     ]
-    assert [one.client for one in readers.clients.busiest(QUEUE, 1)] == ["y"]
-    assert readers.clients.busiest("never") == []
+    assert readers.queue_page("never", "queued").clients == []
 
 
 def test_of_very_many_lanes_those_are_searched_that_wait_longest(redis, broker, readers, monkeypatch):
@@ -125,4 +125,4 @@ def test_of_very_many_lanes_those_are_searched_that_wait_longest(redis, broker, 
         queued_job(broker, client=client)
         redis.zadd(broker.keys.of(QUEUE).lanes, {f"0:{client}": 1000 * (ord(client) - ord("x"))})
 
-    assert sorted(one.client for one in readers.clients.busiest(QUEUE)) == ["x", "y"]
+    assert sorted(one.client for one in readers.queue_page(QUEUE, "queued").clients) == ["x", "y"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds
+from django_rtq.console.reading.details import NO_HOLDS, Holds
 from django_rtq.exceptions import JobNotFound
 from tests.support.jobs import (
     QUEUE,

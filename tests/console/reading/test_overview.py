@@ -93,7 +93,6 @@ def test_looking_takes_few_round_trips(readers, round_trips):  # noqa: F811
     for question, most in (
         (readers.workers, 2),
         (lambda: readers.queues.get(QUEUE), 1),
-        (lambda: readers.clients.busiest(QUEUE), 1),
         (readers.tasks.all, 2),
         (readers.dead_letters.all_groups, 3),
         (lambda: sweeps.count(readers, "requeue", states=["dead"]), 2),

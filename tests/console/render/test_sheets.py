@@ -10,9 +10,8 @@ from django_rtq.console import subjects
 from django_rtq.console.admin import display
 from django_rtq.console.admin.display.tasks import InQueue, WholeTask
 from django_rtq.console.output import table
-from django_rtq.console.reading.clients.client_states import ClientInQueue, QueueState
-from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds
-from django_rtq.console.reading.details import RunningJob, TaskPause, WorkerDetails
+from django_rtq.console.reading.clients import ClientInQueue, QueueState
+from django_rtq.console.reading.details import NO_HOLDS, Holds, RunningJob, TaskPause, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup
 from django_rtq.console.reading.memory import KINDS, QueueMemory
 from django_rtq.console.reading.metrics.reader import TaskMetrics, VersionRuns
@@ -90,7 +89,7 @@ ROWS["Workflows"] = WorkflowProgress(
 ROWS["Steps"] = STEPS.of(ROWS["Workflows"])[1]
 _CLIENT = ClientInQueue(
     client="bakery", queue="mail", queued=1, oldest_seconds=5.0, scheduled=1, running=1, is_blocked=False, shards=(2,),
-    own={"max_running": Limit(value=1, is_from_settings=False)}, pause=None, holds=Holds(at_limit=1), runs=1.0,
+    limits={"max_running": Limit(value=1, is_from_settings=False)}, pause=None, holds=Holds(at_limit=1), runs=1.0,
     busy_seconds=1.0, fair_runs=1.0,
     queue_state=QueueState(limits={}, default={}, running=1, holds=NO_HOLDS, runs=2.0, busy_seconds=2.0),
 )  # fmt: skip

@@ -434,14 +434,14 @@ def test_a_limit_of_a_queue_is_divided_among_the_shards(operator, three):  # noq
 
     operator.post(f"{RTQ}client/limits/", {**form, "max_running": "7", "rate": "30/s"}, headers=IN_ALL)
 
-    limits = [readers_of(shard_place(n)).limits.read("default").queue for n in range(3)]
+    limits = [readers_of(shard_place(n)).clients.limits("default").limits for n in range(3)]
     assert [(of["max_running"].value, of["rate"].value) for of in limits] == [(3, "30/3s"), (2, "30/3s"), (2, "30/3s")]
     page = operator.get(f"{RTQ}client/limits/", form).content.decode()
     assert 'value="7"' in page
     assert 'value="30/s"' in page
     answer = operator.post(f"{RTQ}client/limits/", {**form, "max_running": "2"}, headers=IN_ALL)
     assert "cannot be divided among 3 shards" in answer.content.decode()
-    assert readers_of(shard_place(0)).limits.read("default").queue["max_running"].value == 3
+    assert readers_of(shard_place(0)).clients.limits("default").limits["max_running"].value == 3
 
 
 # -- shards that do not answer

@@ -19,7 +19,7 @@ def keys(broker):
 @pytest.fixture
 def limits(readers):
     """The limits of queues and clients, as people change them."""
-    return readers.limits
+    return readers.clients.limits
 
 
 @pytest.fixture

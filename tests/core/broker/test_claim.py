@@ -202,7 +202,7 @@ def test_many_jobs_are_held_in_a_hash_table(redis, broker, readers, jobs, encodi
     assert len(claim(broker, 100)) == jobs
     for key in (keys.running("w2"), keys.running_counts):
         assert redis.object("encoding", key).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
-    assert readers.limits.read(QUEUE).running == jobs
+    assert readers.clients.limits(QUEUE).running == jobs
     assert set(broker.attempts("w2", [QUEUE])[QUEUE].values()) == {1}
     settle(broker, "ack", *queued, worker="w2")
     assert not {"running_counts", "running:w2"} & set(snapshot(redis))

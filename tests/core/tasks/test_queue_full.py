@@ -22,11 +22,6 @@ def once(number):
     return number
 
 
-@pytest.fixture(autouse=True)
-def limits(broker, readers):
-    return readers.limits
-
-
 @pytest.fixture
 def announced():
     ids = []

@@ -14,11 +14,6 @@ from tests.support.jobs import QUEUE
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("database", "broker")]
 
 
-@pytest.fixture
-def limits(readers):
-    return readers.limits
-
-
 def commit(*names):
     with transaction.atomic():
         for name in names:

@@ -114,7 +114,7 @@ def check_limits(workload, runs, ends, faults, readers):
     print(f"at once, by client: {busiest}")  # noqa: T201
     assert max(busiest.values()) <= 2
     assert most_sound_runs(runs, ends, lambda name: True, is_hit) <= 5
-    found = readers.limits.read("default")
+    found = readers.clients.limits("default")
     assert (found.running, [client for client in found.clients.values() if client.is_blocked]) == (0, [])
     broker = readers.broker
     broker.limits.change("default", {"settings:queue": "", "settings:clients": ""})

@@ -41,7 +41,7 @@ def apply_call(broker, expected):
 
 def most(limits):
     """The limit of the queue that holds; None: none."""
-    limit = limits.read(QUEUE).queue.get("max_running")
+    limit = limits(QUEUE).limits.get("max_running")
     return limit and limit.value
 
 
@@ -61,15 +61,15 @@ def test_workers_store_the_limits_of_the_settings(redis, broker, limits, rtq):
 
     started_worker(broker, **options)
 
-    found = limits.read(QUEUE)
-    assert found.queue == {"max_running": Limit(value=50, is_from_settings=True)}
+    found = limits(QUEUE)
+    assert found.limits == {"max_running": Limit(value=50, is_from_settings=True)}
     assert (found.default["max_running"].value, found.clients["big"].limits["max_running"].value) == (2, 20)
     assert (
         found.clients["own"].limits["max_running"].value,
         found.clients["own"].limits["max_running"].is_from_settings,
     ) == (9, False)
     rtq.clients["own"].limit(QUEUE, max_running="settings")
-    assert limits.read(QUEUE).clients["own"].limits["max_running"].value == 1
+    assert limits(QUEUE).clients["own"].limits["max_running"].value == 1
 
     started_worker(broker)
     assert not redis.exists(*KEYS[:2])

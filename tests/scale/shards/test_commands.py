@@ -166,19 +166,22 @@ def test_a_limit_of_a_whole_queue_is_divided(servers, shards):
     enqueue(1)
     run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "5", "--rate", "10/s")
 
-    limits = [readers_of(shard_place(n)).limits.read("default").queue for n in (0, 1)]
+    limits = [readers_of(shard_place(n)).clients.limits("default").limits for n in (0, 1)]
     assert [limit["max_running"].value for limit in limits] == [3, 2]
     assert [limit["rate"].value for limit in limits] == ["10/2s"] * 2
+    rtq.clients["acme"].limit("default", max_running=1)
+    whole = rtq.queues["default"].limits()
+    assert (whole.limits["max_running"].value, whole.clients["acme"].limits["max_running"].value) == (5, 1)
     assert "Whole queue: Running jobs: 5 (set at run time)" in run("rtq_clients", "list", "default")
     for more in ((), ("--dry-run",)):
         said = run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1", *more, code=64)
         assert "max_running 1 cannot be divided among 2 shards" in said
     run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "none", "--shard", "1")
-    assert readers_of(shard_place(1)).limits.read("default").queue["max_running"].value is None
+    assert readers_of(shard_place(1)).clients.limits("default").limits["max_running"].value is None
     places = [server.url for server in servers]
     with on_servers(places, QUEUES={"default": {"shards": 1}}):
         run("rtq_clients", "limit", "default", "--whole-queue", "--max-running", "1")
-        limits = [readers_of(shard_place(n)).limits.read("default").queue for n in (0, 1)]
+        limits = [readers_of(shard_place(n)).clients.limits("default").limits for n in (0, 1)]
         assert [limit["max_running"].value for limit in limits] == [1, 1]
         assert "Running jobs: 1 (set at run time)" in run("rtq_clients", "list", "default")
         close_brokers()

@@ -17,7 +17,8 @@ from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.forms import LimitsForm
 from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
-from django_rtq.console.reading.readers import Readers, readers_of
+from django_rtq.console.reading.clients import ClientReader
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.render.html import buttons, tables
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.clients import CLIENTS, IN_QUEUES, LIMIT_LABELS, ONE_CLIENT, SHARES_NOTE, ClientRow
@@ -84,7 +85,7 @@ class ClientAdmin(SheetAdmin):
                 limit: str(LIMIT_LABELS.get(limit, limit))
                 for limit in (QUEUE_LIMITS if scope == "queue" else CLIENT_LIMITS)
             },
-            limits=_limits_of(place_of(request).readers, queue, name, scope),
+            limits=_limits_of(place_of(request).readers.clients, queue, name, scope),
         )
         if request.method == "POST" and form.is_valid():
             try:
@@ -148,11 +149,9 @@ def _queue_of(data: Any) -> str:
     return queue
 
 
-def _limits_of(readers: Readers, queue: str, name: str, scope: str) -> Limits:
-    if scope == "queue":
-        return readers.limits.read(queue).queue
-    (in_queue,) = readers.clients.get(name, [queue])
-    return in_queue.own if scope == "client" else in_queue.default
+def _limits_of(reader: ClientReader, queue: str, name: str, scope: str) -> Limits:
+    state, (client,) = reader.in_queue(queue, [name])
+    return {"client": client.limits, "each": state.default, "queue": state.limits}[scope]
 
 
 def _shown(name: str) -> str:

@@ -12,8 +12,7 @@ from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
 from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.log_lines import MAX_LINES, LogLine
-from django_rtq.console.reading.clients.holds import NO_HOLDS, Holds, read_holds, read_task_hold
-from django_rtq.console.reading.details import FinishedStep
+from django_rtq.console.reading.details import NO_HOLDS, FinishedStep, Holds, read_holds, read_task_hold
 from django_rtq.console.reading.overview import UNSCHEDULED
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.one_job import check_id, first_found, names_to_ask

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from django_rtq.console.reading.clients.holds import Holds
+from django_rtq.console.reading.details import Holds
 from django_rtq.console.reading.jobs.waiting_reason import QueuePosition, waiting_reason
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState

@@ -1,12 +1,9 @@
 """All clients over all queues: their figures, order, search and pages."""
 
-from dataclasses import astuple
-
 import pytest
 
-from django_rtq.console.reading.clients import clients, queue_clients
-from django_rtq.console.reading.clients.client_states import Shares
-from tests.console.lua.test_client_states import count_runs
+from django_rtq.console.reading import clients
+from tests.console.lua.test_client_states import count_runs, shares
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, retrying_job, scheduled_job
 
 
@@ -46,8 +43,8 @@ def test_jobs_are_counted_over_all_queues_and_priorities(broker, readers):
     assert {name: (one.queued, one.scheduled) for name, one in found.items()} == {"x": (4, 2), "y": (0, 1), "": (1, 0)}
     assert 0 <= found["x"].oldest_seconds < 60
     assert found["y"].oldest_seconds is None
-    assert found["x"].shares == Shares()
-    assert (found["x"].pause, found["x"].own, found["x"].reasons) == (None, {}, [])
+    assert shares(found["x"]) == (None, None, None)
+    assert (found["x"].pause, found["x"].limits, found["x"].reasons) == (None, {}, [])
 
 
 def test_many_clients_are_counted_in_steps(broker, readers):
@@ -80,7 +77,7 @@ def test_limits_pauses_and_running_jobs_are_told(broker, readers, rtq):
 
     assert found["x"].reasons == [f"{QUEUE}: at its limit of 1 running job"]
     assert [found[name].running for name in "xyz"] == [1, 1, 0]
-    assert [bool(found[name].own) for name in "xyz"] == [False, True, False]
+    assert [bool(found[name].limits) for name in "xyz"] == [False, True, False]
     assert [bool(found[name].pause) for name in "xyz"] == [False, False, True]
     (reason,) = found["z"].reasons
     assert reason.startswith("low: paused by eve, ")
@@ -115,7 +112,7 @@ def test_shares_are_those_of_its_page(redis, broker, readers, weight, rtq):
     assert sorted(found) == ["blocked", "old", "waits", "x", "y"]
     assert state.runs > 0
     for one in alone:
-        for share, listed_share in zip(astuple(one.shares), astuple(found[one.client].shares), strict=True):
+        for share, listed_share in zip(shares(one), shares(found[one.client]), strict=True):
             assert (listed_share or 0) == pytest.approx(share or 0, abs=0.01)
 
 
@@ -127,9 +124,9 @@ def test_over_all_queues_each_counts_by_what_it_ran(redis, broker, readers):
 
     x = listed(readers)["x"]
 
-    assert x.shares.starts == pytest.approx(40 / 200)
-    assert x.shares.time == pytest.approx(90 / 100)
-    assert x.shares.fair == pytest.approx((40 / 2 + 160 / 3) / 200)
+    assert x.starts == pytest.approx(40 / 200)
+    assert x.time == pytest.approx(90 / 100)
+    assert x.fair == pytest.approx((40 / 2 + 160 / 3) / 200)
 
 
 @pytest.fixture
@@ -188,7 +185,7 @@ def test_some_queues_can_be_counted_alone(broker, readers):
 
 
 def test_where_more_clients_wait_than_are_read_it_says_so(broker, readers, monkeypatch):
-    monkeypatch.setattr(queue_clients, "MOST", 2)
+    monkeypatch.setattr(clients, "MAX_ENTRIES", 2)
     for client in "xyz":
         queued_job(broker, client=client)
 

@@ -1,1 +1,0 @@
-"""Clients of queues: their jobs, limits and pauses."""
