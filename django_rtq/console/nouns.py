@@ -22,7 +22,7 @@ from django_rtq.console.reading.clients import ClientInQueue, QueueState
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import Shown
-from django_rtq.console.reading.members import forget_workflows, recent_in, stop_workflows, workflows_of
+from django_rtq.console.reading.members import recent_in
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep
@@ -228,7 +228,7 @@ def _sweep(place: Place, sweep: Sweep) -> int:
     result = place.readers.sweeps.run(sweep)
     if result.stopped_by is not None:
         raise result.stopped_by
-    return result.count
+    return result.count + result.workflows
 
 
 class OneJob:
@@ -495,9 +495,7 @@ class Client(_Named):
         Running jobs and limits stay, and outcomes of cancelled and expired jobs, which do not name their client. Raises
         ValueError for the client without a name.
         """
-        sweep, workflows = erasure(self.name), workflows_of(self.name, self._readers.places)
-        stop_workflows(workflows)
-        return _sweep(self._place, sweep) + forget_workflows(workflows)
+        return _sweep(self._place, erasure(self.name))
 
     ain_queues = _awaited(in_queues)
     alimit = _awaited(limit)

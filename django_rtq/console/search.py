@@ -44,10 +44,13 @@ def with_workflows(readers: Readers, query: Selection) -> Selection:
 
 
 def check_states(verb: Verb, selection: Selection) -> None:
-    """Raises QueryError if it cannot be done with jobs in the states that are named; erased is a client as a whole."""
+    """Raises QueryError if it cannot be done with jobs in the states that are named, or only with more jobs."""
     client = selection.filter.client
-    if verb == "erase" and not (client and selection == Selection(filter=JobFilter(client=client))):
+    is_all = replace(selection, queues=()) == Selection(filter=JobFilter(client=client))
+    if verb == "erase" and not (client and is_all):
         raise QueryError(_("erase is for all of a client that has a name."))
+    if verb == "purge" and not is_all:
+        raise QueryError(_("purge is for all jobs that wait, or all of a client; cancel those that match."))
     allowed = ACTIONS[verb].states
     if wrong := [state for state in selection.states if state not in allowed]:
         why = _("%(verb)s is for jobs that are %(states)s") % {"verb": verb, "states": ", ".join(allowed)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from django.utils.text import format_lazy
@@ -15,7 +15,7 @@ from django_rtq.console import permissions
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.formatting import STATE_LABELS, Grouped, format_number
 from django_rtq.console.internal_tasks import enqueue_rest
-from django_rtq.console.merging import FIRST, JOINED, ONE, merge
+from django_rtq.console.merging import merge
 from django_rtq.console.nouns import OneJob, Place
 from django_rtq.console.reading import actions
 from django_rtq.console.reading.readers import Readers
@@ -282,6 +282,9 @@ def done_text(sweep: Sweep, result: Result) -> str:
         texts.append(JOBS["stop"].done % {"count": Grouped(asked)})
     if asked and sweep.terminates:
         texts.append("The processes of those that do not stop are killed.")  # only commands terminate
+    if result.workflows:
+        deleted = ngettext("%(count)d workflow was deleted.", "%(count)d workflows were deleted.", result.workflows)
+        texts.append(deleted % {"count": result.workflows})
     return " ".join(texts)
 
 
@@ -321,16 +324,7 @@ def waiting_texts(readers: Readers, queue: str) -> Iterator[str]:
 # -- acting
 
 
-@dataclass(frozen=True, slots=True)
-class Acted:
-    """What was done within a time, and the jobs that do the rest."""
-
-    result: Result = field(metadata=ONE)
-    rest: Sequence[JobHandle[Any]] = field(default=(), metadata=JOINED)
-    error: BrokerError | QueueFull | None = field(default=None, metadata=FIRST)
-
-
-def act(place: Place, sweep: Sweep, *, seconds: float, limit: int) -> Acted:
+def act(place: Place, sweep: Sweep, *, seconds: float, limit: int) -> Result:
     """Act for as long as there is time, in each shard; what is left becomes a job of each queue.
 
     A purge leaves nothing to a job, which would wait there, too.
@@ -339,22 +333,22 @@ def act(place: Place, sweep: Sweep, *, seconds: float, limit: int) -> Acted:
     return merge(place.readers.in_each_shard(lambda each: _act_here(each, sweep, ends, limit)))
 
 
-def _act_here(readers: Readers, sweep: Sweep, ends: float, limit: int) -> Acted:
+def _act_here(readers: Readers, sweep: Sweep, ends: float, limit: int) -> Result:
     """In one shard, until that moment; one step at least."""
     if sweep.selection.ids and shard_numbers():
         sweep = sweep.part_in(readers.place)
         if not sweep.selection.ids:
-            return Acted(Result())
+            return Result()
     left = max(0.0, ends - time.monotonic())
     result = readers.sweeps.run(sweep, seconds=left, limit=limit, shown=redacted)
     if sweep.selection.ids:
         result = replace(result, refused=len(sweep.selection.ids) - result.count)
-    if isinstance(result.stopped_by, BrokerError):
-        return Acted(result, error=result.stopped_by)
-    jobs: list[JobHandle[Any]] = []
+    if result.stopped_by or sweep.verb == "purge":
+        return result
+    rest: list[JobHandle[Any]] = []
     try:
-        for job in enqueue_rest(sweep, result.queues_left, readers.place) if sweep.verb != "purge" else ():
-            jobs.append(job)
+        for job in enqueue_rest(sweep, result.queues_left, readers.place):
+            rest.append(job)
     except (BrokerError, QueueFull) as error:
-        return Acted(result, jobs, error)
-    return Acted(result, jobs)
+        return replace(result, rest=rest, stopped_by=error)
+    return replace(result, rest=rest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.utils.translation import ngettext
@@ -11,7 +11,6 @@ from django.utils.translation import ngettext
 from django_rtq.console.formatting import format_number
 from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
@@ -70,33 +69,6 @@ def recent_in(readers: Readers, limit: int, *, start: int = 0, state: str = "") 
     if len(places) > 1:
         flows.sort(key=lambda flow: flow.ended_ms or flow.made_ms, reverse=True)
     return flows[start - before : most]
-
-
-def workflows_of(client: str, places: Iterable[str]) -> list[tuple[str, str]]:
-    """The place and the id of each workflow that was made for a client."""
-    return [
-        (place, workflow)
-        for place in places
-        for workflow in workflow_store(get_broker(place)).having("client", client, MOST_WORKFLOWS)
-    ]
-
-
-def stop_workflows(workflows: Iterable[tuple[str, str]]) -> None:
-    """Start no more jobs of workflows. Those that wait are cancelled by heartbeats."""
-    for place, workflow in workflows:
-        workflow_store(get_broker(place)).cancel(workflow)
-
-
-def forget_workflows(workflows: Iterable[tuple[str, str]]) -> int:
-    """Delete workflows that are over. Returns how many were."""
-    done, by_place = 0, dict[str, list[str]]()
-    for place, workflow in workflows:
-        by_place.setdefault(place, []).append(workflow)
-    for place, ids in by_place.items():
-        broker = get_broker(place)
-        now_ms, store = clock_ms(broker.redis.execute_one(("TIME",), resend=True)), workflow_store(broker)
-        done += sum(store.forget(workflow, latest_ms=now_ms) == "forgotten" for workflow in ids)
-    return done
 
 
 def why_not_started(progress: WorkflowProgress, step: StepProgress) -> Iterator[str]:

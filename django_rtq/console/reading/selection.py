@@ -7,8 +7,8 @@ only parser of that text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -93,22 +93,6 @@ class Selection:
         words = [f"{name}:{_quoted(value)}" for name, value in fields if value or (name == "client" and value == "")]
         text = [_quoted(wanted.text, always=bool(_FIELD.fullmatch(wanted.text)))] if wanted.text else []
         return " ".join([*words, *text])
-
-    @classmethod
-    def read(cls, stored: Mapping[str, Any]) -> Selection:
-        """The opposite of stored()."""
-        return cls(
-            queues=(stored["queue"],),
-            states=tuple(filter(None, stored["state"].split(","))),
-            filter=JobFilter.read(stored["filter"]),
-            until_ms=stored["until_ms"],
-        )
-
-    def stored(self) -> dict[str, Any]:
-        """A selection of jobs of one queue, as part of the argument of a job."""
-        (queue,) = self.queues
-        stored_filter = asdict(self.filter)
-        return {"queue": queue, "state": ",".join(self.states), "filter": stored_filter, "until_ms": self.until_ms}
 
     @property
     def only_text(self) -> str:

@@ -30,8 +30,10 @@ from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.task_backends import place_of_job
-from django_rtq.exceptions import BrokerError
+from django_rtq.core.handle import JobHandle
+from django_rtq.exceptions import BrokerError, QueueFull
 from django_rtq.workflows import workflow_store
+from django_rtq.workflows.store import MOST_WORKFLOWS
 
 STEP = 1000  # jobs that one step looks at
 #: The lists that are walked for some parts of a queue: see lib/search_steps.lua. Claims hold back jobs of a paused task
@@ -53,11 +55,20 @@ class Sweep:
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Sweep:
         """The opposite of stored()."""
-        return cls(verb=stored["action"], selection=Selection.read(stored), target=stored["target"])
+        wanted = Selection.parse(stored["query"])
+        job_filter = replace(wanted.filter, workflow_ids=tuple(stored["workflow_ids"]))
+        selection = replace(wanted, filter=job_filter, until_ms=stored["until_ms"])
+        return cls(verb=stored["action"], selection=selection, target=stored["target"])
 
     def stored(self) -> dict[str, Any]:
-        """A sweep of one queue, as the argument of a job."""
-        return {**self.selection.stored(), "action": self.verb, "target": self.target}
+        """As the argument of a job."""
+        return {
+            "action": self.verb,
+            "query": str(self.selection),
+            "workflow_ids": list(self.selection.filter.workflow_ids),
+            "until_ms": self.selection.until_ms,
+            "target": self.target,
+        }
 
     @property
     def states(self) -> Sequence[str]:
@@ -99,6 +110,7 @@ class Count:
     searched: int = field(default=0, metadata=SUM)
     total: int = field(default=0, metadata=SUM)  # jobs in the lists
     until_ms: int = field(default=0, metadata=MOST)  # the moment of this snapshot
+    workflows: int = field(default=0, metadata=SUM)  # that are erased with their client
 
     @property
     def count(self) -> int:
@@ -120,9 +132,11 @@ class Result:
     answers: Answers = field(default_factory=dict, metadata=ALL)
     purged: int = field(default=0, metadata=SUM)  # jobs that were deleted without a look at their ids
     refused: int = field(default=0, metadata=SUM)  # how many others were found, and nothing was done with them
+    workflows: int = field(default=0, metadata=SUM)  # that were erased with their client
     queues_left: Sequence[str] = field(default=(), metadata=EVERY)
+    rest: Sequence[JobHandle[Any]] = field(default=(), metadata=JOINED)  # the jobs that do what is left
     #: What was done before stays done.
-    stopped_by: BrokerError | KeyboardInterrupt | None = field(default=None, metadata=FIRST)
+    stopped_by: BrokerError | QueueFull | KeyboardInterrupt | None = field(default=None, metadata=FIRST)
 
     @property
     def count(self) -> int:
@@ -162,7 +176,7 @@ class Sweeper:
         more to count.
         """
         queues, until_ms = self._begin(sweep)
-        count = Count(until_ms=until_ms)
+        count = Count(until_ms=until_ms, workflows=len(self._workflows(sweep)))
         if _is_of_client(sweep):
             in_queues = ClientReader(self._broker).get(sweep.selection.filter.client or "", queues)
             waiting = {(found.queue, "waiting"): found.queued + found.scheduled for found in in_queues}
@@ -230,6 +244,9 @@ class Sweeper:
             yield from self._steps_for_ids(sweep)
             return
         queues, until_ms = self._begin(sweep)
+        workflows = self._workflows(sweep)
+        for workflow in workflows:  # their jobs that wait are cancelled by heartbeats
+            workflow_store(self._broker).cancel(workflow)
         sweep = replace(sweep, selection=replace(sweep.selection, until_ms=until_ms))
         places = [(queue, part) for queue in queues for part in _parts(sweep)]
         for number, (queue, part) in enumerate(places):
@@ -239,8 +256,8 @@ class Sweeper:
                     workflow_store(self._broker).sweep([queue])
                 left = dict.fromkeys(queue for queue, _ in places[number + is_over :])
                 yield replace(result, queues_left=tuple(left))
-        if not places:
-            yield Result()
+        if workflows or not places:
+            yield Result(workflows=self._forget(workflows))
 
     def _steps_for_ids(self, sweep: Sweep) -> Iterator[Result]:
         """Each of the jobs is in one of the queues."""
@@ -293,6 +310,16 @@ class Sweeper:
 
     # -- inside
 
+    def _workflows(self, sweep: Sweep) -> list[str]:
+        """The workflows that were made for a client that is erased."""
+        client = sweep.selection.filter.client if sweep.verb == "erase" else None
+        return workflow_store(self._broker).having("client", client, MOST_WORKFLOWS) if client else []
+
+    def _forget(self, workflows: Sequence[str]) -> int:
+        """Delete those that are over. Returns how many were."""
+        store, now = workflow_store(self._broker), self._redis.execute_one(("TIME",), resend=True)
+        return sum(store.forget(workflow, latest_ms=clock_ms(now)) == "forgotten" for workflow in workflows)
+
     def _acted(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How) -> Result:
         answers = self._actions.act(verb, queue, job_ids, how)
         done = [job_id for job_id, answer in answers.items() if ACTIONS[verb].is_done(answer)]
@@ -316,6 +343,7 @@ def run_steps(
                 total,
                 purged=total.purged + step.purged,
                 refused=total.refused + step.refused,
+                workflows=total.workflows + step.workflows,
                 queues_left=step.queues_left,
             )
             if show is not None and step.count:

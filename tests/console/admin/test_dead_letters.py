@@ -56,7 +56,7 @@ def test_a_group_without_a_name_cannot_be_swept(broker, operator):
 def test_who_comes_second_is_told_so(broker, operator, readers):
     a, b = dead_letters(broker, 2)
     readers.actions.done("requeue", QUEUE, [a])
-    operator.post(f"{BULK}requeue/", {"queue": QUEUE, "id": [a, b]})
+    operator.post(f"{BULK}requeue/", {"list": DEAD, "id": [a, b]})
     words = said(operator)
     assert "1 dead letter was requeued." in words
     assert "1 of them is no longer dead" in words
@@ -65,7 +65,7 @@ def test_who_comes_second_is_told_so(broker, operator, readers):
 def test_one_form_names_a_thousand_at_most(broker, operator, readers, settings):
     ids = [job_id for _ in range(3) for job_id in dead_letters(broker, 400)]
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
-    operator.post(f"{BULK}discard/", {"queue": QUEUE, "id": ids, "confirmed": "yes"})
+    operator.post(f"{BULK}discard/", {"list": DEAD, "id": ids, "until_ms": LATER})
     assert readers.queues.get(QUEUE).dead == 200
 
 

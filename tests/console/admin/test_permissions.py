@@ -24,8 +24,8 @@ OF_SCHEDULES = {"changelist": "view", "add": "add", "change": "view", "history":
 def given(name, jobs):
     """The data that a form of that page would post."""
     return {
-        "job_bulk_requeue": {"queue": QUEUE, "id": [jobs.dead.id]},
-        "job_bulk_discard": {"queue": QUEUE, "id": [jobs.dead.id], "confirmed": "yes"},
+        "job_bulk_requeue": {"list": f"queue:{QUEUE} state:dead", "id": [jobs.dead.id]},
+        "job_bulk_discard": {"q": f"queue:{QUEUE}", "id": [jobs.dead.id], "until_ms": 10**15},
         "job_bulk_run_now": {"q": f"queue:{QUEUE}", "until_ms": 10**15},
         "job_bulk_cancel": {"q": "client:florist", "until_ms": 10**14},
         "job_bulk_erase": {"q": "client:florist", "until_ms": 10**15},

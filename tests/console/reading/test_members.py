@@ -3,10 +3,10 @@
 import pytest
 
 from django_rtq import workflow
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.members import membership_of, why_not_started
 from django_rtq.console.reading.readers import readers_of
-from django_rtq.console.reading.selection import QueryError, Selection
+from django_rtq.console.reading.selection import QueryError
+from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.search import read_query, search
 from django_rtq.core.handle import JobHandle
 from django_rtq.testing import drain
@@ -83,13 +83,12 @@ def test_the_jobs_of_a_workflow_are_acted_on(broker):
     assert broker.redis.execute_one(("ZCARD", broker.keys.of("default").dead)) == 0
 
 
-def test_a_stored_filter_is_the_same_again(broker):
+def test_a_stored_selection_is_the_same_again(broker):
     two_flows(broker)
     query = read_query(readers_of(), "queue:default workflow:flow")
 
     assert query.filter.workflow_ids == (FLOW,)
-    assert Selection.read(query.stored()).filter == query.filter
-    assert Selection.read({**query.stored(), "filter": {"text": "a"}}).filter == JobFilter(text="a")
+    assert Sweep.read(Sweep(verb="cancel", selection=query).stored()).selection == query
 
 
 def test_a_job_knows_its_workflow_and_what_blocks_it(broker):

@@ -337,7 +337,7 @@ def test_tasks_and_clients_of_all_shards(operator, three):  # noqa: F811
 def test_selected_jobs_are_acted_on_in_their_shards(operator, three):  # noqa: F811
     made = [*dead(0, 2), *dead(1), *dead(2)]
 
-    operator.post(f"{RTQ}job/bulk/requeue/", {"queue": "default", "state": "dead", "id": made[1:]}, headers=IN_ALL)
+    operator.post(f"{RTQ}job/bulk/requeue/", {"list": "queue:default state:dead", "id": made[1:]}, headers=IN_ALL)
 
     assert [dead_in(shard) for shard in range(3)] == [1, 0, 0]
 

@@ -130,7 +130,7 @@ def test_nothing_is_said_of_selected_jobs_in_a_shard_that_does_not_answer(operat
         ids = [tasks.note.using(client=client_of(shard)).delay("x").id for shard in (0, 1)]
         close_brokers()
     with on_servers([servers[0].url, UNREACHABLE]):
-        form = {"queue": "default", "state": "queued", "confirmed": "yes", "id": ids, "next": OVERVIEW}
+        form = {"q": "queue:default state:queued", "until_ms": 10**15, "id": ids, "next": OVERVIEW}
         answer = operator.post("/admin/django_rtq/job/bulk/cancel/", form, follow=True, headers=IN_ALL)
         close_brokers()
 

@@ -22,8 +22,7 @@ from django_rtq.console.admin.display.jobs import timeline
 from django_rtq.console.admin.forms import CallForm, EventForm
 from django_rtq.console.admin.pages.bulk import (
     BulkPages,
-    read_target,
-    refuses_target,
+    is_target,
     requeue_targets,
     warn_if_nobody_serves,
 )
@@ -118,16 +117,16 @@ class JobAdmin(BulkPages):
         verbs = [each for each in OF_JOB.values() if each.name == verb.name and each.applies(job)]
         if not verbs:
             return self._unchanged(request, target)
-        is_plain = request.method == "POST" and not query_params.get_text(request.POST, "target")
+        is_plain = request.method == "POST" and not target.to
         return self.act_on(request, verbs[0 if is_plain else -1], target)
 
     def target(self, request: HttpRequest, name: str) -> Target:
         readers, queue = place_of(request).readers, query_params.get_queue_name(query_params.given(request))
         job = readers.find(name, queue or None)
-        return Target(job.id, queue=job.queue, to=read_target(readers, request.POST), row=job)
+        return Target(job.id, queue=job.queue, to=query_params.get_text(request.POST, "target"), row=job)
 
     def is_confirmed(self, request: HttpRequest, verb: Verb, target: Target) -> bool:
-        return super().is_confirmed(request, verb, target) and not refuses_target(request)
+        return super().is_confirmed(request, verb, target) and is_target(request, target.to)
 
     def ask_context(self, request: HttpRequest, verb: Verb, target: Target) -> dict[str, Any]:
         job, moves = target.row, verb is OF_JOB["move"]

@@ -7,7 +7,7 @@ whole, and Python decides.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
@@ -39,11 +39,6 @@ class JobFilter:
     until: datetime | None = None
     outcome: str = ""  # succeeded, cancelled or expired; "": any state
     text: str = ""  # in the id, task, client, arguments, or newest failure's class or message
-
-    @classmethod
-    def read(cls, stored: Mapping[str, Any]) -> JobFilter:
-        """The opposite of dataclasses.asdict(), also after a way through JSON."""
-        return cls(**{**stored, "workflow_ids": tuple(stored.get("workflow_ids", ()))})
 
     def __bool__(self) -> bool:
         return self != ALL_JOBS
