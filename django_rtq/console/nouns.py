@@ -123,8 +123,8 @@ class Place:
     def schedules(self) -> list[ScheduleStatus]:
         """The schedules that can run, by name."""
         readers = self.readers
-        found = readers.in_places(readers.places, lambda place: read_schedules(place).valid).values()
-        return sorted(chain.from_iterable(found), key=lambda status: status.entry.name)
+        found = readers.in_places(readers.places, read_schedules).values()
+        return sorted((each for each in chain.from_iterable(found) if each.entry), key=lambda each: each.name)
 
     def incidents(self) -> list[Incident]:
         """What is wrong at this moment, the worst first."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from operator import attrgetter
 from typing import Any
 
-from django_rtq.console.merging import ALL, by, joined
+from django_rtq.console.merging import joined
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
@@ -16,87 +15,88 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import moment
 from django_rtq.core.scheduler.registry import (
     ScheduledTask,
-    ScheduleSet,
+    Source,
     declared_schedules,
     load_schedules,
     schedules_in,
 )
 
 Keep = Callable[[ScheduledTask], bool]
-_NAME = attrgetter("entry.name")
 _UNKNOWN = ScheduleState(last_slot_ms=0, last_job="-", definition="", began_ms=0)
 MISSED_MS = 120_000  # a slot that is later is missed; a scheduler looks at least once a minute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleStatus:
-    """The status of one schedule."""
+    """The status of one schedule: of the code, the settings, or a row that Redis has a copy of."""
 
-    entry: ScheduledTask
-    place: str  # the backend in TASKS whose Redis has its jobs; "": RTQ["REDIS"]
-    last_slot: datetime | None  # None: it has not fired yet
-    next_slot: datetime | None  # None: it is disabled
-    last_job: str  # "": it has not fired yet
-    last_state: str  # "": unknown, not asked for, or it has not fired yet
-    has_begun: bool  # a scheduler counts its slots
-    missed_slot: datetime | None  # the first slot that has passed since the last without firing; None: none
-    is_skipped: bool  # the last slot started no job: the one before lived, an equal job did, or the queue was full
+    name: str
+    task: str
+    queue: str
+    source: Source
+    enabled: bool = True
+    entry: ScheduledTask | None = None  # None: it is invalid, which is its problem
+    place: str = ""  # the backend in TASKS whose Redis has its jobs; "": RTQ["REDIS"]
+    last_slot: datetime | None = None  # None: it has not fired yet
+    next_slot: datetime | None = None  # None: it is disabled
+    last_job: str = ""  # "": it has not fired yet
+    last_state: str = ""  # "": unknown, not asked for, or it has not fired yet
+    has_begun: bool = False  # a scheduler counts its slots
+    missed_slot: datetime | None = None  # the first slot that has passed since the last without firing; None: none
+    is_skipped: bool = (
+        False  # the last slot started no job: the last one lived, an equal one did, or the queue was full
+    )
+    is_in_redis: bool = True  # of a row that was asked for: as the database has it
+    problem: str = ""  # why it does not run, as far as it was asked for; "": it does
+    is_bad: bool = False  # whether something is wrong
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownSchedules:
-    """All schedules of a Redis, or of all: those of the code, the settings, and the rows that it has a copy of."""
+def read_schedules(place: str, *, keep: Keep = lambda entry: True, with_jobs: bool = True) -> list[ScheduleStatus]:
+    """The schedules of a Redis, or those to keep, disabled ones included, by name, then the invalid ones.
 
-    #: By name, disabled ones included.
-    valid: Sequence[ScheduleStatus] = field(metadata=by(lambda lists: sorted(joined(lists), key=_NAME)))
-    broken: Mapping[str, str] = field(metadata=ALL)  # invalid rows: name -> problem
-    rows: Mapping[str, Mapping[str, Any]] = field(metadata=ALL)  # name -> row of the database
-    in_redis: frozenset[str] = frozenset()  # of rows that were asked for, those that Redis has as the database has them
-
-
-def read_schedules(place: str, *, keep: Keep | None = None, with_jobs: bool = True) -> KnownSchedules:
-    """The schedules of a Redis, or those to keep: two round trips, or one without the states of their last jobs.
-
-    Two more if rows were changed since this process read them. Raises BrokerError and ConfigurationError.
+    Two round trips, or one without the states of their last jobs. Two more if rows were changed since this process read
+    them. Raises BrokerError and ConfigurationError.
     """
-    declared, schedules = schedules_in(place, get_config()), ScheduleSet(entries=[], broken={})
-
-    def queues_of(stored: StoredSchedules) -> set[str]:
-        nonlocal schedules
-        schedules = load_schedules(declared, stored)
-        if keep is not None:
-            schedules = replace(schedules, entries=list(filter(keep, schedules.entries)))
-        return _queues_of(schedules.entries)
-
-    stored, now_ms, states = get_broker(place).schedules.look(queues_of)
-    valid = _statuses_in(place, schedules.entries, now_ms, states, with_jobs=with_jobs)
-    return KnownSchedules(valid=valid, broken=schedules.broken, rows=stored.rows)
+    declared, store = schedules_in(place, get_config()), get_broker(place).schedules
+    while True:
+        stored = store.last_read
+        found, broken = load_schedules(declared, stored)
+        entries = list(filter(keep, found))
+        now_ms, states = store.states(_queues_of(entries))
+        if store.latest_version == stored.version:
+            break
+        store.read()
+    return [*_statuses_in(place, entries, now_ms, states, with_jobs=with_jobs), *_invalid(broken, stored.rows)]
 
 
-def row_statuses(readers: Readers, rows: Mapping[str, Mapping[str, Any]]) -> KnownSchedules:
-    """The status of each row of the database, by name. Raises BrokerError and ConfigurationError."""
-    schedules = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
+def row_statuses(readers: Readers, rows: Mapping[str, Mapping[str, Any]]) -> list[ScheduleStatus]:
+    """The status of each row of the database, as far as its Redis answers. Raises BrokerError, ConfigurationError."""
+    entries, broken = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
     by_place: dict[str, list[ScheduledTask]] = {"": []}
-    for entry in schedules.entries:
+    for entry in entries:
         if entry.source == "admin":
             by_place.setdefault(entry.place, []).append(entry)
 
-    def read(place: str) -> tuple[Mapping[str, Any], list[ScheduleStatus]]:
+    def read(place: str) -> list[ScheduleStatus]:
         store, entries = get_broker(place).schedules, by_place[place]
-        stored, (now_ms, states) = store.read(), store.states(sorted(_queues_of(entries)))
-        return stored.rows, _statuses_in(place, entries, now_ms, states)
+        copy, (now_ms, states) = store.read().rows, store.states(_queues_of(entries))
+        statuses = _statuses_in(place, entries, now_ms, states)
+        return [replace(each, is_in_redis=copy.get(each.name) == rows[each.name]) for each in statuses]
 
-    found = readers.in_places(by_place, read).values()
-    return KnownSchedules(
-        valid=sorted(joined(statuses for _, statuses in found), key=_NAME),
-        broken=schedules.broken,
-        rows=rows,
-        in_redis=frozenset(name for name, row in rows.items() if any(copy.get(name) == row for copy, _ in found)),
-    )
+    return [*joined(readers.in_places(by_place, read).values()), *_invalid(broken, rows)]
 
 
-def _queues_of(entries: Iterable[ScheduledTask]) -> set[str]:
-    return {entry.task.queue for entry in entries}
+def _invalid(broken: Mapping[str, str], rows: Mapping[str, Mapping[str, Any]]) -> Iterator[ScheduleStatus]:
+    for name, problem in broken.items():
+        task, queue = (str(rows[name].get(key, "")) for key in ("task", "queue"))
+        enabled = bool(rows[name].get("enabled", True))
+        yield ScheduleStatus(
+            name=name, task=task, queue=queue, source="admin", enabled=enabled, problem=problem, is_bad=True
+        )
+
+
+def _queues_of(entries: Iterable[ScheduledTask]) -> list[str]:
+    return sorted({entry.task.queue for entry in entries})
 
 
 def _statuses_in(
@@ -120,6 +120,11 @@ def _status(place: str, entry: ScheduledTask, state: ScheduleState, job_state: s
     has_begun, last_ms = state.definition == entry.definition, state.last_slot_ms
     missed_ms = entry.schedule.next_ms(max(last_ms, state.began_ms)) if has_begun and entry.enabled else now_ms
     return ScheduleStatus(
+        name=entry.name,
+        task=entry.task.name,
+        queue=entry.task.queue,
+        source=entry.source,
+        enabled=entry.enabled,
         entry=entry,
         place=place,
         last_slot=moment(last_ms) if last_ms else None,

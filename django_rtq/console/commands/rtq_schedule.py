@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils.translation import override
 
 from django_rtq.console.commands.command import Action, SheetCommand
-from django_rtq.console.merging import merge
+from django_rtq.console.merging import joined
 from django_rtq.console.output import as_json, count
-from django_rtq.console.schedule_status import KnownSchedules, read_schedules
+from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
 from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.commands.command import Argument, Options, one_line
@@ -51,7 +53,10 @@ class Command(SheetCommand):
             self.stdout.write(self.none(none))
 
     def do_run(self, options: Options) -> None:
-        entry = self._named(self._read(), options["name"])
+        status = self._named(self._read(), options["name"])
+        entry = status.entry
+        if entry is None:
+            raise CommandError(f"{one_line(status.name)} cannot run: {one_line(status.problem)}")
         if options["dry_run"]:
             would = f"Would enqueue a job of task {entry.task.name} in queue {entry.task.queue}."
             self.report(options, {"name": entry.name, "queue": entry.task.queue}, [would])
@@ -65,11 +70,11 @@ class Command(SheetCommand):
     def do_enable(self, options: Options) -> None:
         name, on, is_dry_run = options["name"], options["action"] == "enable", options["dry_run"]
         schedules = self._read()
-        entry = None if name in schedules.broken else self._named(schedules, name)
-        if entry is None or entry.source == "admin":
+        status = self._named(schedules, name)
+        if status.entry is None or status.source == "admin":
             changed = _switch_row(name, on=on, is_dry_run=is_dry_run)
         else:
-            changed = _switch_declared(entry, on=on, is_dry_run=is_dry_run)
+            changed = _switch_declared(status.entry, on=on, is_dry_run=is_dry_run)
         state = f"{one_line(name)} is {options['action']}d{'' if changed else ' already'}."
         would = f"Would {options['action']} {one_line(name)}."
         self.report(
@@ -84,19 +89,17 @@ class Command(SheetCommand):
         sentence = f"Would change {what} in Redis." if options["dry_run"] else f"{what} changed in Redis."
         self.report(options, {"changed": changed}, [sentence])
 
-    def _read(self, *, with_jobs: bool = False) -> KnownSchedules:
+    def _read(self, *, with_jobs: bool = False) -> list[ScheduleStatus]:
         """The schedules of a Redis, or of all shards that answer. Raises BrokerError if nothing answers."""
         readers = self.readers
         found = readers.in_places(readers.places, lambda place: read_schedules(place, with_jobs=with_jobs))
-        return merge(found.values())
+        return joined(found.values())
 
-    def _named(self, schedules: KnownSchedules, name: str) -> ScheduledTask:
-        by_name = {status.entry.name: status.entry for status in schedules.valid}
+    def _named(self, schedules: Sequence[ScheduleStatus], name: str) -> ScheduleStatus:
+        by_name = {status.name: status for status in schedules}
         if name in by_name:
             self.silent.clear()  # it is in none of them
             return by_name[name]
-        if name in schedules.broken:
-            raise CommandError(f"{one_line(name)} cannot run: {one_line(schedules.broken[name])}")
         where = " in the other shards" if self.silent else ""
         hint = did_you_mean(name, by_name, otherwise=" See rtq_schedule list.", quoted=True)
         raise CommandError(f"There is no schedule {one_line(repr(name), 100)}{where}.{hint}")

@@ -16,7 +16,7 @@ from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_n
 from django_rtq.console.merging import EVERY, FIRST, LEAST, by
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.overview import Overview
-from django_rtq.console.schedule_status import KnownSchedules
+from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.core.jobs.job import StrEnum
 from django_rtq.databases.outbox import OutboxLag
 
@@ -196,7 +196,7 @@ class Seen:
 
     overview: Overview
     lag: OutboxLag | None = None
-    schedules: KnownSchedules | None = None
+    schedules: Sequence[ScheduleStatus] = ()
     oldest_seconds: float | None = None  # that a job may wait; None: what the settings say
     host: str = ""  # only the workers of this host are of interest
     place: str = ""  # the Redis that it is about

@@ -5,7 +5,7 @@ Readers compute missed slots as schedulers do: Lua knows no cron, and a dead sch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from django.utils.translation import gettext_lazy as _
@@ -14,19 +14,19 @@ from django.utils.translation import ngettext_lazy
 from django_rtq.console.incidents.incident import QUEUE, SYSTEM, Action, Incident, Seen
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.queues import unserved
-from django_rtq.console.schedule_status import KnownSchedules, ScheduleStatus, read_schedules
+from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
 from django_rtq.exceptions import ConfigurationError
 
 MAX_NAME = 80  # characters of a name in a text
 MAX_PROBLEM = 300
 
 
-def known_schedules(place: str) -> KnownSchedules:
+def known_schedules(place: str) -> Sequence[ScheduleStatus]:
     """The schedules that incidents of a Redis are about. One round trip. Raises BrokerError."""
     try:
         return read_schedules(place, with_jobs=False)
     except ConfigurationError as error:
-        return KnownSchedules(valid=[], broken={'RTQ["SCHEDULES"]': str(error)}, rows={})
+        return [ScheduleStatus(name='RTQ["SCHEDULES"]', task="", queue="", source="settings", problem=str(error))]
 
 
 @QUEUE.critical(
@@ -48,9 +48,10 @@ def known_schedules(place: str) -> KnownSchedules:
 def schedule_missed(seen: Seen) -> Iterator[Incident]:
     """Queues with schedules that were due and have not fired, the longest ago first."""
     by_queue: dict[str, list[tuple[datetime, str]]] = {}
-    for status in seen.schedules.valid if seen.schedules else ():
-        if status.missed_slot is not None and not status.entry.task.internal and not is_let_go(status, seen.overview):
-            by_queue.setdefault(status.entry.task.queue, []).append((status.missed_slot, status.entry.name))
+    for status in seen.schedules:
+        is_ours = status.entry is not None and status.entry.task.internal
+        if status.missed_slot is not None and not is_ours and not is_let_go(status, seen.overview):
+            by_queue.setdefault(status.queue, []).append((status.missed_slot, status.name))
     for queue, missed in sorted(by_queue.items(), key=lambda pair: min(pair[1])[0]):
         (slot, name), is_scheduled = min(missed), has_scheduler(seen.overview, queue)
         command = "rtq_worker" if unserved([queue], seen.overview.workers) else "rtq_scheduler"
@@ -75,10 +76,7 @@ def schedule_missed(seen: Seen) -> Iterator[Incident]:
 )
 def schedule_invalid(seen: Seen) -> Iterator[Incident]:
     """Schedules that cannot run, as one incident."""
-    if seen.schedules is None:
-        return
-    rows, broken = seen.schedules.rows, sorted(seen.schedules.broken.items())
-    broken = [(name, problem) for name, problem in broken if rows.get(name, {}).get("enabled", True)]
+    broken = sorted((each.name, each.problem) for each in seen.schedules if each.entry is None and each.enabled)
     for name, problem in broken[:1]:
         error = problem[:MAX_PROBLEM].rstrip(".")
         yield schedule_invalid.incident(schedule=name[:MAX_NAME], error=error, count=len(broken))
@@ -86,7 +84,8 @@ def schedule_invalid(seen: Seen) -> Iterator[Incident]:
 
 def is_let_go(status: ScheduleStatus, overview: Overview) -> bool:
     """Whether the scheduler that is there now will not fire a missed slot, as the schedule says."""
-    return status.entry.schedule.missed == "skip" and has_scheduler(overview, status.entry.task.queue)
+    skips = status.entry is not None and status.entry.schedule.missed == "skip"
+    return skips and has_scheduler(overview, status.queue)
 
 
 def has_scheduler(overview: Overview, queue: str) -> bool:

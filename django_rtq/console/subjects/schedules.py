@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,16 +14,18 @@ from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.incidents.schedules import has_scheduler, is_let_go
-from django_rtq.console.merging import merge
+from django_rtq.console.merging import joined
 from django_rtq.console.output import ago
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.queues import unserved
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.render.column import JOB_STATE, TASK, TEXT, Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Sheet
-from django_rtq.console.schedule_status import Keep, KnownSchedules, ScheduleStatus, read_schedules
+from django_rtq.console.schedule_status import Keep, ScheduleStatus, read_schedules
 from django_rtq.core.broker.task_backends import alias_of, places
+from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.schedules import START_FORMAT, Schedule
+from django_rtq.core.tasks.task import Task
 from django_rtq.databases.clocks import utc_now
 
 _SOURCES = {
@@ -34,41 +36,24 @@ _SOURCES = {
 _STATES = {True: State(_("on")), False: State(_("off"), "plain")}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """A schedule in a list."""
-
-    name: str
-    task: str
-    queue: str
-    source: str  # one of _SOURCES
-    status: ScheduleStatus | None  # None: it is invalid, which is its problem
-    problem: str  # why it does not run; "": it does
-    is_bad: bool  # whether something is wrong
-
-    def known(self, name: str) -> Any:
-        """A value of its status."""
-        return None if self.status is None else getattr(self.status, name)
-
-
-def _but(name: str, usual: str) -> Callable[[Planned], Any]:
+def _but(name: str, usual: str) -> Callable[[ScheduleStatus], Any]:
     """Something of the schedule itself, if it is not as usual."""
 
-    def value(row: Planned) -> Any:
-        said = usual if row.status is None else getattr(row.status.entry.schedule, name)
+    def value(row: ScheduleStatus) -> Any:
+        said = row.entry and getattr(row.entry.schedule, name)
         return None if said == usual else said
 
     return value
 
 
-def _job_link(row: Planned, url: PageUrl) -> str:
-    has_job = row.known("last_state") and not alias_of(row.known("place"))
-    return url("job_change", row.known("last_job"), query={"queue": row.queue}) if has_job else ""
+def _job_link(row: ScheduleStatus, url: PageUrl) -> str:
+    has_job = row.last_state and not alias_of(row.place)
+    return url("job_change", row.last_job, query={"queue": row.queue}) if has_job else ""
 
 
-def _link(page: str, name: str) -> Callable[[Planned, PageUrl], str]:
-    def link(row: Planned, url: PageUrl) -> str:
-        return "" if row.status is None or alias_of(row.status.place) else url(page, getattr(row, name))
+def _link(page: str, name: str) -> Callable[[ScheduleStatus, PageUrl], str]:
+    def link(row: ScheduleStatus, url: PageUrl) -> str:
+        return "" if row.entry is None or alias_of(row.place) else url(page, getattr(row, name))
 
     return link
 
@@ -119,47 +104,54 @@ SLOT = Kind(html=slot_text, plain=ago, raw=datetime.isoformat)
 ON = Kind(html=states(_STATES).html, plain=lambda on: "yes" if on else "no", is_state=True)
 
 
-class Schedules(Sheet[Planned]):
+class Schedules(Sheet[ScheduleStatus]):
     """The list of schedules."""
 
     model, title = "schedule", _("Schedules")
     columns = (
         Column("name", _("Schedule"), link=lambda row, url: url("schedule_changelist", query={"q": row.name})),
-        Column("enabled", _("Enabled"), lambda row: row.status is None or row.status.entry.enabled, ON, under="name"),
+        Column("enabled", _("Enabled"), kind=ON, under="name"),
         Column("source", "", kind=SOURCE, under="name"),
         Column("task", _("Task"), kind=TASK, link=_link("registeredtask_change", "task"), hint=lambda row: row.task),
         Column("queue", _("Queue"), link=_link("queue_change", "queue")),
-        Column("when", _("When"), lambda row: row.status and row.status.entry.schedule, WHEN),
+        Column("when", _("When"), lambda row: row.entry and row.entry.schedule, WHEN),
         Column("missed", _("Missed runs"), _but("missed", "once"), TEXT, under="when"),
         Column("overlap", _("Overlap"), _but("overlap", "allow"), TEXT, under="when"),
-        Column("last_slot", _("Last run"), lambda row: row.known("last_slot"), SLOT),
-        Column("next_slot", _("Next run"), lambda row: row.known("next_slot"), SLOT),
-        Column("last_job", _("Job"), lambda row: row.known("last_job") or None, under="last_slot", link=_job_link),
-        Column("last_state", _("State"), lambda row: row.known("last_state") or None, JOB_STATE, under="last_slot"),
+        Column("last_slot", _("Last run"), kind=SLOT),
+        Column("next_slot", _("Next run"), kind=SLOT),
+        Column("last_job", _("Job"), lambda row: row.last_job or None, under="last_slot", link=_job_link),
+        Column("last_state", _("State"), lambda row: row.last_state or None, JOB_STATE, under="last_slot"),
         Column("problem", "", css=lambda row: "rtq-is-bad" if row.is_bad else "rtq-soft", under="name"),
     )
 
-    def read(self, readers: Readers, keep: Keep = lambda entry: True) -> Sequence[Planned]:
+    def read(self, readers: Readers, keep: Keep = lambda entry: True) -> Sequence[ScheduleStatus]:
         """Those of all Redis, or those to keep: first what does not run. Raises BrokerError, ConfigurationError."""
         found = readers.in_places(places(), lambda place: read_schedules(place, keep=keep))
-        rows = self.rows(readers, merge(found.values()))
+        rows = self.rows(readers, joined(found.values()))
         return sorted(rows, key=lambda row: (not row.is_bad, not row.problem, row.name))
 
-    def of_task(self, readers: Readers, task: str) -> Sequence[Planned]:
+    def of_task(self, readers: Readers, task: str) -> Sequence[ScheduleStatus]:
         """Those of a task. Raises BrokerError and ConfigurationError."""
         return [row for row in self.read(readers, lambda entry: entry.task.name == task) if row.task == task]
 
-    def rows(self, readers: Readers, known: KnownSchedules) -> list[Planned]:
-        """A row of each: first the valid ones. Raises BrokerError."""
-        used = {status.place for status in known.valid}
+    def rows(self, readers: Readers, statuses: Iterable[ScheduleStatus]) -> list[ScheduleStatus]:
+        """These, first the valid ones, with why each does not run, as far as its Redis answers. Raises BrokerError."""
+        by_name = sorted(statuses, key=lambda each: (each.entry is None, each.name))
+        used = {each.place for each in by_name if each.entry is not None}
         overviews = readers.in_places(used, lambda place: readers_of(place).shared_overview.read())
-        valid = (_planned(each, overviews[each.place]) for each in known.valid if each.place in overviews)
-        return [*valid, *(_invalid(name, known.rows[name], why) for name, why in known.broken.items())]
+        rows = []
+        for each in by_name:
+            if each.entry is None:
+                rows.append(each)
+            elif each.place in overviews:
+                problem, is_bad = why_not(each, each.entry, overviews[each.place])
+                rows.append(replace(each, problem=problem, is_bad=is_bad))
+        return rows
 
-    def facts(self, row: Planned) -> Mapping[str, Any]:
-        if row.status is None:
+    def facts(self, row: ScheduleStatus) -> Mapping[str, Any]:
+        if row.entry is None:
             return {}
-        schedule = row.status.entry.schedule
+        schedule = row.entry.schedule
         return {
             "cron": schedule.expression or None,
             "every_seconds": schedule.every_ms / 1000 or None,
@@ -173,28 +165,10 @@ class Schedules(Sheet[Planned]):
 SCHEDULES = Schedules()
 
 
-def _planned(status: ScheduleStatus, overview: Overview) -> Planned:
-    task, (why, is_bad) = status.entry.task, why_not(status, overview)
-    return Planned(
-        name=status.entry.name,
-        task=task.name,
-        queue=task.queue,
-        source=status.entry.source,
-        status=status,
-        problem=why,
-        is_bad=is_bad,
-    )
-
-
-def _invalid(name: str, row: Mapping[str, Any], why: str) -> Planned:
-    task, queue = str(row.get("task", "")), str(row.get("queue", ""))
-    return Planned(name=name, task=task, queue=queue, source="admin", status=None, problem=why, is_bad=True)
-
-
-def why_not(status: ScheduleStatus, overview: Overview) -> tuple[str, bool]:
+def why_not(status: ScheduleStatus, entry: ScheduledTask, overview: Overview) -> tuple[str, bool]:
     """Why a schedule does not run, or its jobs do not; "" if it does. And whether something is wrong."""
-    queue = status.entry.task.queue
-    if not status.entry.enabled:
+    queue = status.queue
+    if not status.enabled:
         return gettext("Switched off."), False
     missing = not has_scheduler(overview, queue)
     if status.missed_slot is not None and not is_let_go(status, overview):
@@ -209,16 +183,15 @@ def why_not(status: ScheduleStatus, overview: Overview) -> tuple[str, bool]:
     if not status.has_begun:
         text = gettext("The scheduler of queue %(name)s does not know it. Does it run this version of the project?")
         return text % {"name": queue}, True
-    if waiting := _why_jobs_wait(status, overview):
+    if waiting := _why_jobs_wait(entry.task, overview):
         return waiting, True
     if status.missed_slot is not None:
         text = gettext("The run of %(moment)s was missed, and missed runs are skipped.")
         return text % {"moment": _local_time(status.missed_slot)}, False
-    return (_skipped_text(status), False) if status.is_skipped else ("", False)
+    return (_skipped_text(entry), False) if status.is_skipped else ("", False)
 
 
-def _why_jobs_wait(status: ScheduleStatus, overview: Overview) -> str:
-    task = status.entry.task
+def _why_jobs_wait(task: Task[Any, Any], overview: Overview) -> str:
     details = next((row.details for row in overview.queues if row.details.name == task.queue), None)
     if unserved([task.queue], overview.workers):
         return gettext("No worker serves queue %(name)s: its jobs wait.") % {"name": task.queue}
@@ -229,9 +202,9 @@ def _why_jobs_wait(status: ScheduleStatus, overview: Overview) -> str:
     return ""
 
 
-def _skipped_text(status: ScheduleStatus) -> str:
-    if status.entry.schedule.overlap == "skip":
+def _skipped_text(entry: ScheduledTask) -> str:
+    if entry.schedule.overlap == "skip":
         return gettext("The last run was skipped: the job of the run before was not over.")
-    if status.entry.task.unique is not False:
+    if entry.task.unique is not False:
         return gettext("The last run was skipped: an equal job existed.")
     return gettext("The last run was skipped: the queue was full.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -56,7 +56,7 @@ class ScheduleStore:
         #: Sent along with other commands. Pass the reply to set_version().
         self.version_command: Command = ("HGET", self._key, _VERSION)
         self.latest_version = b""  # the last version that this process has read; b"": none
-        self._last_read = StoredSchedules()
+        self.last_read = StoredSchedules()
 
     def set_version(self, version: bytes | None) -> None:
         """Remember the reply to version_command."""
@@ -73,8 +73,8 @@ class ScheduleStore:
         texts = {name.decode(): value.decode() for name, value in fields.items()}
         rows = {name[len(_ROW) :]: _parse_row(text) for name, text in texts.items() if name.startswith(_ROW)}
         switches = {name[len(_SWITCH) :]: text for name, text in texts.items() if name.startswith(_SWITCH)}
-        self._last_read = StoredSchedules(version=version, rows=rows, switches=switches)
-        return self._last_read
+        self.last_read = StoredSchedules(version=version, rows=rows, switches=switches)
+        return self.last_read
 
     def update(self, rows: Mapping[str, Mapping[str, Any] | None], *, wake: Iterable[str] = ()) -> None:
         """Store rows, delete those that are None, and wake a scheduler of each queue in `wake`."""
@@ -123,32 +123,14 @@ class ScheduleStore:
 
         Reads the version too, so that a scheduler does not start a job of a schedule that was changed meanwhile.
         """
-        now_ms, states, version = self._read_states(queues)
-        self.set_version(version)
-        return now_ms, states
-
-    def look(
-        self, queues_of: Callable[[StoredSchedules], Iterable[str]]
-    ) -> tuple[StoredSchedules, int, dict[str, dict[str, ScheduleState]]]:
-        """The copy, the server's time in ms, and the states in the queues that the function finds in the copy.
-
-        One round trip. Three if the copy was changed since this process read it last.
-        """
-        stored = self._last_read
-        now_ms, states, version = self._read_states(sorted(queues_of(stored)))
-        if (version or b"") != stored.version:
-            stored = self.read()
-            now_ms, states, _ = self._read_states(sorted(queues_of(stored)))
-        return stored, now_ms, states
-
-    def _read_states(self, queues: Sequence[str]) -> tuple[int, dict[str, dict[str, ScheduleState]], bytes | None]:
         reads: list[Command] = [("HGETALL", self._keys.of(queue).schedules) for queue in queues]
         time, version, *replies = self._redis.execute([("TIME",), self.version_command, *reads], resend=True)
+        self.set_version(version)
         states = {
             queue: {name.decode(): ScheduleState.read(state) for name, state in as_dict(flat).items()}
             for queue, flat in zip(queues, replies, strict=True)
         }
-        return clock_ms(time), states, version
+        return clock_ms(time), states
 
     def forget(self, queue: str, names: Sequence[str]) -> None:
         """Delete the states of schedules. A schedule that is declared again starts from the beginning."""

@@ -99,16 +99,11 @@ class ScheduledTask:
         return with_shard(f"{slot_ms:012x}{version}{digest[1:20]}", shard_of(self.place) or 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleSet:
-    """All schedules: valid ones, and why the others are not."""
-
-    entries: list[ScheduledTask]  # by name, disabled ones included
-    broken: Mapping[str, str]  # invalid rows of the database: name -> problem
-
-
-def load_schedules(declared: Iterable[ScheduledTask], stored: StoredSchedules) -> ScheduleSet:
-    """The declared schedules, disabled where they were switched off, and those of the database."""
+def load_schedules(
+    declared: Iterable[ScheduledTask], stored: StoredSchedules
+) -> tuple[list[ScheduledTask], Mapping[str, str]]:
+    """The declared schedules, disabled where they were switched off, and those of the database, by name. And why rows
+    of the database are invalid, by the name of each."""
     entries, broken = dict[str, ScheduledTask](), dict[str, str]()
     for entry in declared:
         word, _, since = stored.switches.get(entry.name, "").partition(" ")  # "": it was never switched
@@ -120,7 +115,7 @@ def load_schedules(declared: Iterable[ScheduledTask], stored: StoredSchedules) -
             entries[name] = schedule_from_row(name, row)
         except (TaskNotFound, InvalidTask, TypeError, ValueError) as error:
             broken[name] = str(error)
-    return ScheduleSet(entries=[entries[name] for name in sorted(entries)], broken=broken)
+    return [entries[name] for name in sorted(entries)], broken
 
 
 def schedule_from_row(name: str, row: Mapping[str, Any]) -> ScheduledTask:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
@@ -13,7 +13,7 @@ from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.extension import parts
-from django_rtq.core.scheduler.registry import ScheduledTask, ScheduleSet, load_schedules, schedules_in
+from django_rtq.core.scheduler.registry import ScheduledTask, load_schedules, schedules_in
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import Loop
 from django_rtq.core.transactions import outbox_database
@@ -50,7 +50,7 @@ class Dispatcher:
         self._warned: set[tuple[str, str]] = set()  # name and problem of invalid schedules: each is logged once
         self._known_since: dict[tuple[str, str], int] = {}  # name, definition -> since when slots count, ms
         self._next_query_at = 0.0  # when to query Redis again, on the monotonic clock
-        self._apply(ScheduleSet(entries=self._declared, broken={}))
+        self._apply(self._declared, {})
 
     @property
     def is_outdated(self) -> bool:
@@ -87,17 +87,17 @@ class Dispatcher:
             logger.warning("Redis has lost the schedules of the database and the disabled ones: restoring them")
             self._broker.schedules.restore(self._stored)
             stored = self._broker.schedules.read()
-        self._apply(load_schedules(self._declared, stored))
+        self._apply(*load_schedules(self._declared, stored))
         self._stored = stored
         self._next_query_at = 0.0
 
-    def _apply(self, found: ScheduleSet) -> None:
-        self.entries = [entry for entry in found.entries if entry.enabled and entry.task.queue in self._queues]
+    def _apply(self, schedules: Sequence[ScheduledTask], broken: Mapping[str, str]) -> None:
+        self.entries = [entry for entry in schedules if entry.enabled and entry.task.queue in self._queues]
         self._queues_with_schedules = sorted({entry.task.queue for entry in self.entries})
-        self._names = {entry.name for entry in found.entries} | found.broken.keys()
-        for name, problem in found.broken.items() - self._warned:
+        self._names = {entry.name for entry in schedules} | broken.keys()
+        for name, problem in broken.items() - self._warned:
             logger.warning("schedule %s is invalid and does not fire: %s", name, problem)
-        self._warned |= found.broken.items()
+        self._warned |= broken.items()
 
     def _fire(self, entry: ScheduledTask, state: ScheduleState | None, now_ms: int) -> None:
         try:

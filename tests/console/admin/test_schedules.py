@@ -355,20 +355,21 @@ def test_why_one_does_not_run(queue, facts, is_bad, why):
     options = {name: facts[name] for name in ("missed", "overlap") if name in facts}
     schedule = every(minutes=1, name="beat", **options)
     known = task(queue_name=facts.get("queue", "mail"), unique=facts.get("unique", False))(sign_in)
+    entry = ScheduledTask(task=known, schedule=schedule)
     status = ScheduleStatus(
-        entry=ScheduledTask(task=known, schedule=schedule, enabled=facts.get("enabled", True)),
-        place="",
-        last_slot=SLOT,
-        next_slot=NOW,
-        last_job="",
-        last_state="",
+        name="beat",
+        task=known.name,
+        queue=known.queue,
+        source="code",
+        enabled=facts.get("enabled", True),
         has_begun=facts.get("has_begun", True),
         missed_slot=facts.get("missed_slot"),
         is_skipped=facts.get("is_skipped", False),
+        entry=entry,
     )
 
     queues = overview(row(facts.get("row", "mail"), **queue), workers=[worker(queues=["mail"])])
-    text, is_wrong = why_not(status, queues)
+    text, is_wrong = why_not(status, entry, queues)
 
     assert why in text
     assert (is_wrong, bool(text)) == (is_bad, bool(why))

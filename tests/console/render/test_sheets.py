@@ -23,7 +23,6 @@ from django_rtq.console.render.terminal import columns
 from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.console.subjects.clients import ClientRow
 from django_rtq.console.subjects.queues import Queue
-from django_rtq.console.subjects.schedules import Planned
 from django_rtq.console.subjects.tasks import TaskRow
 from django_rtq.console.subjects.workflows import STEPS
 from django_rtq.core.jobs.details import JobDetails, Progress
@@ -52,13 +51,10 @@ _QUEUE = row(
 #: A row of each sheet that has something in each column.
 ROWS = {
     "Queues": Queue(_QUEUE.details, _QUEUE, workers=1),
-    "Schedules": Planned(
-        name="beat", task="shop.tasks.beat", queue="mail", source="code", problem="Switched off.", is_bad=False,
-        status=ScheduleStatus(
-            entry=ScheduledTask(task=None, schedule=every(minutes=1, missed="skip", overlap="skip"), enabled=False),
-            place="", last_slot=NOW, next_slot=NOW, last_job="job-1", last_state="dead", has_begun=True,
-            missed_slot=None, is_skipped=False,
-        ),
+    "Schedules": ScheduleStatus(
+        name="beat", task="shop.tasks.beat", queue="mail", source="code", enabled=False, problem="Switched off.",
+        entry=ScheduledTask(task=None, schedule=every(minutes=1, missed="skip", overlap="skip"), enabled=False),
+        last_slot=NOW, next_slot=NOW, last_job="job-1", last_state="dead", has_begun=True,
     ),
     "Tasks": TaskRow(
         task="shop.tasks.charge", metrics=TaskMetrics(done=9, failed=2, crashed=1), pauses=[("mail", _PAUSE)],

@@ -154,10 +154,10 @@ def test_a_row_that_cannot_be_obeyed_is_told_once_and_hinders_no_other(redis, br
 def test_a_row_does_not_take_the_place_of_what_is_declared(broker, put):
     task(schedule=every(minutes=1, name="mine"))(other)
     put(mine=row())
-    found = load_schedules(declared_schedules(broker.config), broker.schedules.read())
+    entries, broken = load_schedules(declared_schedules(broker.config), broker.schedules.read())
 
-    assert [entry.source for entry in found.entries] == ["code"]
-    assert found.broken == {"mine": "a schedule of this name is declared in the code."}
+    assert [entry.source for entry in entries] == ["code"]
+    assert broken == {"mine": "a schedule of this name is declared in the code."}
 
 
 def test_a_scheduler_that_sleeps_is_woken_and_starts_it(redis, broker):

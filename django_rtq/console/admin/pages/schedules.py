@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,9 +29,9 @@ from django_rtq.console.nouns import Place
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.redaction import hidden, hidden_args
 from django_rtq.console.render.html import Viewer, cell_html, tables
-from django_rtq.console.schedule_status import row_statuses
+from django_rtq.console.schedule_status import ScheduleStatus, row_statuses
 from django_rtq.console.shards.merged import AllShards
-from django_rtq.console.subjects.schedules import SCHEDULES, Planned
+from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import RTQError
@@ -159,14 +160,16 @@ class ScheduleAdmin(admin.ModelAdmin):
     @admin.display(description=gettext_lazy("when"))
     def when(self, row: Schedule) -> str:
         """The schedule in words, and why it does not run."""
-        problem: str = getattr(row, "problem", "")
-        text = self._cell(row, "when")
-        return format_html("{}<div><strong>{}</strong></div>", text, problem) if problem else text
+        status, text = _status_of(row), self._cell(row, "when")
+        return (
+            format_html("{}<div><strong>{}</strong></div>", text, status.problem) if status and status.problem else text
+        )
 
     @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> str:
         """The time of the next run, and the time until then."""
-        if row.enabled and getattr(row, "is_in_redis", None) is False:
+        status = _status_of(row)
+        if row.enabled and status and not status.is_in_redis:
             return _("not in Redis yet: run rtq_schedule sync")
         return self._cell(row, "next_slot")
 
@@ -176,9 +179,8 @@ class ScheduleAdmin(admin.ModelAdmin):
         return self._cell(row, "last_slot")
 
     def _cell(self, row: Schedule, column: str) -> str:
-        planned: Planned | None = getattr(row, "planned", None)
-        url = partial(page_url, self.admin_site.name)
-        return cell_html(SCHEDULES, column, planned, url) if planned and planned.status else EMPTY_VALUE
+        status, url = _status_of(row), partial(page_url, self.admin_site.name)
+        return cell_html(SCHEDULES, column, status, url) if status and status.entry else EMPTY_VALUE
 
     # -- actions
 
@@ -232,20 +234,21 @@ def _readers_of_all(request: HttpRequest) -> Readers:
 
 
 def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
-    """Set `planned` and `is_in_redis` on each row, and `problem` if one does not run."""
+    """Set `status` on each row whose Redis answers."""
     by_name = {row.name: row for row in rows}
     try:
         readers = _readers_of_all(request)
-        known = row_statuses(readers, {name: row.as_row() for name, row in by_name.items()})
-        planned = SCHEDULES.rows(readers, known)
+        statuses = SCHEDULES.rows(readers, row_statuses(readers, {row.name: row.as_row() for row in by_name.values()}))
     except RTQError as error:
         messages.error(request, str(error))
         return
-    for each in planned:
-        row, is_in_redis = by_name[each.name], each.name in known.in_redis
-        may_run = each.status is None or (row.enabled and is_in_redis)
-        problem = each.problem if may_run else ""
-        vars(row).update(planned=each, problem=problem, is_in_redis=is_in_redis if each.status else None)
+    for status in statuses:
+        may_run = status.entry is None or (status.enabled and status.is_in_redis)
+        vars(by_name[status.name]).update(status=status if may_run else replace(status, problem=""))
+
+
+def _status_of(row: Schedule) -> ScheduleStatus | None:
+    return getattr(row, "status", None)
 
 
 def _redacted_arguments(row: Schedule, *, may_edit: bool) -> dict[str, Any]:
