@@ -286,6 +286,14 @@ def test_the_list_has_those_of_code_and_settings(admin_client, broker, settings)
     assert "in the code" in found[1]
 
 
+def test_a_row_that_cannot_run_is_in_its_own_list_only(admin_client, nightly, monkeypatch):
+    monkeypatch.setattr(registry, "_tasks", {})
+    page = admin_client.get(LIST).text
+
+    assert "No task" in page
+    assert columns(page) == []
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", ["", "{row.pk}/change/"])
 def test_what_is_wrong_with_the_settings_of_redis_is_told(admin_client, nightly, settings, path):

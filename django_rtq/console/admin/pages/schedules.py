@@ -124,6 +124,7 @@ class ScheduleAdmin(admin.ModelAdmin):
             is_here = name == "schedule_changelist"
             return page_url(self.admin_site.name, name, *args, **options) if may_see and not is_here else ""
 
+        declared = [row for row in declared if row.source != "admin"]  # those that cannot run
         rows = [row for row in declared if any(wanted in text.casefold() for text in (row.name, row.task, row.queue))]
         shown = tables(SCHEDULES, rows[:MAX_SHOWN], Viewer(url=url, may=request.user.has_perm), label=_DECLARED)
         return {"tables": shown, "more_schedules": max(0, len(rows) - MAX_SHOWN)}
