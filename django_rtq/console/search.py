@@ -1,30 +1,19 @@
-"""Searches all queues and states for the jobs that a query describes."""
+"""Reads the query of a search over all queues and states."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from django.utils.translation import gettext as _
 
 from django_rtq.console.reading.actions import ACTIONS, Verb
 from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.jobs.walk import LISTS, JobPage, list_sizes
 from django_rtq.console.reading.members import workflow_ids_of
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, query_error
-from django_rtq.console.redaction import redacted
-from django_rtq.core.validation import did_you_mean
 
 #: The order in which states are searched.
 STATES = ("running", "dead", "retrying", "queued", "scheduled", "finished")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A page of jobs, redacted, and how many there are to look at."""
-
-    page: JobPage
-    total: int
 
 
 def read_query(readers: Readers, text: str, longest: int = LONGEST) -> Selection:
@@ -55,20 +44,3 @@ def check_states(verb: Verb, selection: Selection) -> None:
     if wrong := [state for state in selection.states if state not in allowed]:
         why = _("%(verb)s is for jobs that are %(states)s") % {"verb": verb, "states": ", ".join(allowed)}
         raise query_error(f"state:{wrong[0]}", why)
-
-
-def search(readers: Readers, query: Selection, cursor: str = "", limit: int = 25) -> Found:
-    """Some jobs that match: those that run, then dead letters, retrying, queued, scheduled and finished ones.
-
-    What is hidden from people cannot be found: the filter is applied to redacted jobs. Raises QueryError for a queue
-    that was never used, unless a shard is silent.
-    """
-    details = {queue.name: queue for queue in readers.queues.details()}
-    for name in () if readers.silent else query.queues:
-        if name not in details:
-            raise query_error(f"queue:{name}", _("no queue of this name was used yet"), did_you_mean(name, details))
-    states = [state for state in STATES if state in (query.states or LISTS)]
-    lists = [(name, state) for state in states for name in (query.queues or details) if name in details]
-    sizes = list_sizes(details, lists)
-    page = readers.search(lists, query.filter, sizes=sizes, shown=redacted).page(cursor, limit)
-    return Found(page=replace(page, jobs=[redacted(job) for job in page.jobs]), total=sum(sizes.values()))

@@ -90,9 +90,8 @@ class Command(SheetCommand):
         selection = replace(selection, states=selection.states or usual)
         # What is hidden from people cannot be found.
         found = find_jobs(readers, selection, cursor=options["after"], shown=redacted)
-        rows = ((redacted(job), behind) for job, behind in found)
         try:
-            self.print_part(options, JOBS, rows, limit, if_none=if_none)
+            self.print_part(options, JOBS, found, limit, if_none=if_none)
         except WrongCursor as error:
             raise CommandError(f"--after: {error}", returncode=WRONG_USAGE) from None
 

@@ -3,11 +3,12 @@
 import pytest
 
 from django_rtq import workflow
+from django_rtq.console.nouns import find_jobs
 from django_rtq.console.reading.members import membership_of, why_not_started
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.reading.selection import QueryError
 from django_rtq.console.reading.sweep import Sweep
-from django_rtq.console.search import read_query, search
+from django_rtq.console.search import read_query
 from django_rtq.core.handle import JobHandle
 from django_rtq.testing import drain
 from django_rtq.workflows import workflow_store
@@ -57,7 +58,7 @@ def two_flows(broker):
 
 
 def found(query):
-    return [job.id for job in search(readers_of(), read_query(readers_of(), query)).page.jobs]
+    return [job.id for job, _ in find_jobs(readers_of(), read_query(readers_of(), query))]
 
 
 def test_a_query_finds_the_jobs_of_a_workflow_by_its_name_or_id(broker):

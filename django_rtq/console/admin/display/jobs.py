@@ -19,7 +19,6 @@ from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import LISTS, JobPage
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
-from django_rtq.console.redaction import redacted
 from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, tables
 from django_rtq.console.render.sheet import Empty
@@ -67,7 +66,7 @@ class JobTable:
 
     def context(self, page: JobPage, details: QueueDetails, viewer: Viewer) -> dict[str, Any]:
         """The context of the template."""
-        verbs, jobs, url = VERBS[self.state], [redacted(job) for job in page.jobs], viewer.url
+        verbs, jobs, url = VERBS[self.state], page.jobs, viewer.url
         fields = ("queue", "state", *(() if self.state in ("retrying", "dead") else ("class",)))
         matching = {"q": str(Selection(queues=[self.queue], states=[self.state], filter=self.filter))}
         next_url = self.url(url, after=page.next_cursor, before=self.before + len(jobs)) if page.next_cursor else ""

@@ -16,16 +16,19 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.filters import chips
 from django_rtq.console.admin.pages.page_admin import place_of
 from django_rtq.console.formatting import LIST_LABELS, format_number
+from django_rtq.console.reading.jobs.walk import list_sizes
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, words_of
+from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, query_error, words_of
+from django_rtq.console.redaction import redacted
 from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, tables
-from django_rtq.console.search import Found, read_query, search
+from django_rtq.console.search import STATES, read_query
 from django_rtq.console.shards.merged import AllShards
 from django_rtq.console.subjects.jobs import JOBS, list_of
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import made_at
+from django_rtq.core.validation import did_you_mean
 from django_rtq.databases.outbox import waiting_rows
 from django_rtq.exceptions import BrokerError, JobNotFound
 
@@ -58,15 +61,17 @@ class JobSearch:
 
     def find_by_id(self) -> JobDetails | None:
         """The job, if the query is its id."""
-        job_id = self.query.only_text if self.query else ""
+        job_id, is_of_all = self.query.only_text if self.query else "", self.readers.is_of_all_shards
         if not job_id or self.cursor:
             return None
-        if shard_numbers():
-            return self._find_in_shards(job_id)
         try:
-            return self.readers.find(job_id)
+            return (AllShards() if shard_numbers() and not is_of_all else self.readers).find(job_id)
         except JobNotFound:
             return None
+        except BrokerError:
+            if not is_of_all:
+                raise
+            return None  # the page says that its shard does not answer
 
     def is_in_outbox(self) -> bool:
         """Whether the query is the id of a job that waits in the outbox."""
@@ -75,18 +80,6 @@ class JobSearch:
             return made_at(job_id) is not None and bool(waiting_rows(self.readers.places, 1, job_id))
         except DatabaseError:
             return False
-
-    def _find_in_shards(self, job_id: str) -> JobDetails | None:
-        """None also if a page of all shards says that its shard does not answer."""
-        is_of_all = self.readers.is_of_all_shards
-        try:
-            return (self.readers if is_of_all else AllShards()).find(job_id)
-        except JobNotFound:
-            return None
-        except BrokerError:
-            if not is_of_all:
-                raise
-            return None
 
     def list_url(self, url: PageUrl) -> str:
         """The URL of the list of a queue, if the query is about one, and about one state. There one can act on all."""
@@ -103,10 +96,10 @@ class JobSearch:
 
     def context(self, viewer: Viewer) -> dict[str, Any]:
         """The context of the template."""
-        error, result = self.error, None
+        error, found = self.error, {}
         if self.query:
             try:
-                result = search(self.readers, self.query, self.cursor, JOBS.per_page)
+                found = self._found(self.query, viewer)
             except QueryError as unknown:
                 error = str(unknown)
         return {
@@ -115,18 +108,32 @@ class JobSearch:
             "search_error": error,
             "examples": _examples(),
             "here": viewer.here,
-            **(self._found(result, viewer) if result else {}),
+            **found,
         }
 
-    def _found(self, found: Found, viewer: Viewer) -> dict[str, Any]:
-        page, seen, url = found.page, self.seen + found.page.searched, viewer.url
+    def _found(self, query: Selection, viewer: Viewer) -> dict[str, Any]:
+        """Some jobs that match: those that run, then dead letters, retrying, queued, scheduled and finished ones.
+
+        Raises QueryError for a queue that was never used, unless a shard is silent.
+        """
+        details = {queue.name: queue for queue in self.readers.queues.details()}
+        for name in () if self.readers.silent else query.queues:
+            if name not in details:
+                raise query_error(f"queue:{name}", _("no queue of this name was used yet"), did_you_mean(name, details))
+        states = [state for state in STATES if state in (query.states or STATES)]
+        walked = [(name, state) for state in states for name in (query.queues or details) if name in details]
+        sizes = list_sizes(details, walked)
+        # What is hidden from people cannot be found.
+        walk = self.readers.search(walked, query.filter, sizes=sizes, shown=redacted)
+        page = walk.page(self.cursor, JOBS.per_page)
+        seen, url = self.seen + page.searched, viewer.url
         more = {"q": self.text, "after": page.next_cursor, "seen": seen}
         lists = dict.fromkeys((job.queue, list_of(job)) for job in page.jobs)
         return {
             **chips(self.text, page.jobs, lambda text: url("job_search", query={"q": text})),
             "tables": tables(JOBS, page.jobs, viewer, label=_("Jobs that match")),
             "range_text": _("%(searched)s of %(total)s jobs looked at.")
-            % {"searched": format_number(seen), "total": format_number(found.total)},
+            % {"searched": format_number(seen), "total": format_number(sum(sizes.values()))},
             "empty_title": _("No match yet.") if page.next_cursor else _("No matching jobs."),
             "next_url": url("job_search", query=more) if page.next_cursor else "",
             "stop_url": url("job_search", query={"q": self.text, "after": self.cursor, "seen": self.seen, "stop": 1})
@@ -140,7 +147,7 @@ class JobSearch:
                     self._list_url(url, queue, state),
                 )
                 for queue, state in lists
-                if self.query and not self.query.filter.text
+                if not query.filter.text
             ],
         }
 

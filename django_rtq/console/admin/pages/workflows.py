@@ -60,9 +60,7 @@ class WorkflowAdmin(SheetAdmin):
         wanted = JobFilter(workflow=progress.id)
         walk = place_of(request).readers.search(lists, wanted, shown=redacted)
         found = walk.page("", MOST_DEAD).jobs if lists else ()
-        return tables(
-            JOBS, [redacted(job) for job in found], viewer, label=_("Dead letters"), titles=JOB_LISTS["dead"].titles
-        )
+        return tables(JOBS, found, viewer, label=_("Dead letters"), titles=JOB_LISTS["dead"].titles)
 
 
 def _progress(request: HttpRequest, name: str) -> WorkflowProgress:

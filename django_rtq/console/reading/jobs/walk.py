@@ -44,7 +44,7 @@ _PARTS_OF_PLACE = {"queued": 5, "lanes": 4}  # those of other lists are a time a
 _DEAD = ("dead", "oldest")
 
 List = tuple[str, str]  # queue, name of a list
-Shown = Callable[[JobDetails], JobDetails]  # what the user may see of a job: the filter is applied to that
+Shown = Callable[[JobDetails], JobDetails]  # what the user may see of a job: that is matched, and returned
 
 _Placed: TypeAlias = tuple[JobDetails, Sequence[Any]]  # a job, its list and its place there
 
@@ -267,8 +267,9 @@ class JobWalk:
         for number, at, *found in rows:
             place = tuple(part.decode(errors="replace") for part in at)
             job_id = place[3 if len(place) > 2 else 1]
-            job = read_found(job_id, list_[0], found[0]) if found else None
-            if not found or (job and (not self.filter or self.filter.fits(self._shown(job)))):
+            stored = read_found(job_id, list_[0], found[0]) if found else None
+            job = self._shown(stored) if stored else None
+            if not found or (job and (not self.filter or self.filter.fits(job))):
                 matches.append(_Match(list_, place, before + number, job_id, job))
         return matches
 
