@@ -1,20 +1,17 @@
-"""Output of commands: numbers, tables, JSON, and the progress line."""
+"""Output of commands: numbers, JSON, and the progress line."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
-from unicodedata import combining, east_asian_width
 
 from django.core.management.base import OutputWrapper
 from django.utils.timezone import localtime
 from django.utils.translation import override
 
 from django_rtq.console.formatting import format_duration
-from django_rtq.core.commands.command import one_line
 from django_rtq.core.jobs.serializer import DisplayEncoder
 from django_rtq.databases.clocks import utc_now
 
@@ -57,67 +54,6 @@ def on_clock(at: datetime | None) -> str:
 def facts(item: object, names: Iterable[str]) -> dict[str, Any]:
     """These attributes, for JSON."""
     return {name: getattr(item, name) for name in names}
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table; numbers are aligned right."""
-
-    title: str
-    cell: Callable[[Any], object]  # of an item
-    right: bool = False
-
-
-LEAST_WIDTH = 8  # of a column that is cut
-
-
-def table(columns: Sequence[Column], items: Iterable[Any], width: int | None = None) -> list[str]:
-    """The lines of a table, the headings first, each of at most `width` characters if the texts can be cut so far.
-
-    The first column, which names the item, and numbers are not cut.
-    """
-    lines = [[column.title for column in columns]]
-    lines += ([_cell(column.cell(item)) for column in columns] for item in items)
-    widths = [max(map(_width, cells)) for cells in zip(*lines, strict=True)]
-    if width is not None:
-        _narrow(widths, columns, width)
-    return ["  ".join(map(_padded, line, widths, [column.right for column in columns])).rstrip() for line in lines]
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    return number(value) if isinstance(value, int) else one_line(value)
-
-
-def _narrow(widths: list[int], columns: Sequence[Column], most: int) -> None:
-    """Take the widest of the texts away from, until all columns fit or none can be cut further."""
-    texts = [i for i, column in enumerate(columns) if i and not column.right]
-    excess = sum(widths) + 2 * (len(widths) - 1) - most
-    while excess > 0 and texts:
-        widest = max(texts, key=widths.__getitem__)
-        if widths[widest] <= max(LEAST_WIDTH, len(columns[widest].title)):
-            texts.remove(widest)
-        else:
-            widths[widest] -= 1
-            excess -= 1
-
-
-def _padded(cell: str, width: int, right: bool) -> str:
-    if _width(cell) > width:
-        cell = cell[: 2 * width]  # it may be long
-        while _width(cell) > width - 3:
-            cell = cell[:-1]
-        cell += "..."
-    space = " " * (width - _width(cell))
-    return space + cell if right else cell + space
-
-
-def _width(cell: str) -> int:
-    """Columns on a terminal: most East Asian characters take two, combining accents none."""
-    if cell.isascii():
-        return len(cell)
-    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in cell)
 
 
 class ProgressLine:

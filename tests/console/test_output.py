@@ -7,7 +7,9 @@ import pytest
 from django.utils import timezone
 from django.utils.translation import override
 
-from django_rtq.console.output import Column, ago, count, duration, table
+from django_rtq.console.output import ago, count, duration
+from django_rtq.console.render.column import NUMBER, TEXT, Column
+from django_rtq.console.render.terminal import table
 from django_rtq.core.commands.command import one_line
 from tests.support.commands import Terminal, run
 
@@ -38,40 +40,38 @@ def test_numbers_and_nouns():
     assert [count(number, "job") for number in (0, 1, 1234)] == ["0 jobs", "1 job", "1,234 jobs"]
 
 
-def test_columns_are_as_wide_as_their_widest_cell():
-    columns = [Column("NAME", itemgetter(0)), Column("N", itemgetter(1), right=True), Column("LAST", itemgetter(2))]
+def test_columns_are_as_wide_as_their_widest_cell_and_cells_are_safe():
+    columns = [
+        Column("name", "", itemgetter(0)),
+        Column("n", "", itemgetter(1), NUMBER),
+        Column("", "last", itemgetter(2)),
+    ]
 
-    assert table(columns, [("日本", "1", "x"), ("e\u0301", "1,234", "")]) == [
+    assert table(columns, [("日本", 1, "x"), ("e\u0301", 1234, ""), ("a\nb", None, None)]) == [
         "NAME      N  LAST",
         "日本      1  x",
-        "e\u0301     1,234",
+        "e\u0301     1,234  -",
+        "a\\nb      -  -",
     ]
 
 
-def test_cells_are_taken_from_the_items_and_safe():
-    columns = [Column("NAME", lambda item: item["name"]), Column("N", lambda item: item.get("n"), right=True)]
-
-    lines = table(columns, [{"name": "a\nb", "n": 1234}, {"name": "c"}])
-
-    assert lines == ["NAME      N", "a\\nb  1,234", "c         -"]
-
-
-LONG = ("the-name-is-never-cut", "日本" * 10, "0123456789" * 3, "1,000,000")
+LONG = ("the-name-is-never-cut", "日本" * 10, "0123456789" * 3, 1_000_000)
 
 
 @pytest.mark.parametrize(
     ("width", "row"),
     [
-        (None, f"{LONG[0]}  {LONG[1]}  {LONG[2]}  {LONG[3]}"),
-        (106, f"{LONG[0]}  {LONG[1]}  {LONG[2]}  {LONG[3]}"),
-        (90, f"{LONG[0]}  {'日本' * 6}...  {LONG[2][:24]}...  {LONG[3]}"),
-        (60, f"{LONG[0]}  日本日本...   012345678...  {LONG[3]}"),
-        (20, f"{LONG[0]}  日本...   01234...  {LONG[3]}"),
+        (None, f"{LONG[0]}  {LONG[1]}  {LONG[2]}  1,000,000"),
+        (106, f"{LONG[0]}  {LONG[1]}  {LONG[2]}  1,000,000"),
+        (90, f"{LONG[0]}  {'日本' * 6}...  {LONG[2][:24]}...  1,000,000"),
+        (60, f"{LONG[0]}  日本日本...   012345678...  1,000,000"),
+        (20, f"{LONG[0]}  日本...   01234...  1,000,000"),
     ],
 )
 def test_long_texts_are_cut_to_the_width(width, row):
     names = enumerate(("NAME", "TEXT", "MORE", "NUMBER"))
-    columns = [Column(name, itemgetter(place), right=name == "NUMBER") for place, name in names]
+    kinds = {"NUMBER": NUMBER}
+    columns = [Column(name, "", itemgetter(place), kinds.get(name, TEXT)) for place, name in names]
 
     assert table(columns, [LONG], width)[1] == row
 

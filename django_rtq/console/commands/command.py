@@ -19,11 +19,11 @@ from django_rtq.console.acting.verb import Said, Target
 from django_rtq.console.commands.prompts import client_argument, known_queues, positive, system_user
 from django_rtq.console.merging import joined
 from django_rtq.console.nouns import Place
-from django_rtq.console.output import Column, as_json, count, number, table
+from django_rtq.console.output import as_json, count, number
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.render.json import as_dict
+from django_rtq.console.render.column import Column
 from django_rtq.console.render.sheet import Row, Sheet
-from django_rtq.console.render.terminal import columns
+from django_rtq.console.render.terminal import columns, table
 from django_rtq.console.shards.all_shards import SilentShard
 from django_rtq.console.shards.merged import AllShards
 from django_rtq.core.broker.task_backends import shard_numbers
@@ -87,7 +87,7 @@ class ConsoleCommand(RTQCommand):
     def table_text(self, columns: Sequence[Column], items: Iterable[Any]) -> str:
         """A table with a line for each item, as wide as the terminal; with -v 2, and elsewhere, it is not cut."""
         width = get_terminal_size().columns if self.stdout.isatty() and self.verbosity < 2 else None
-        heading, *lines = table(columns, items, width)
+        heading, *lines = table(columns, items, width, in_full=self.verbosity > 1)
         return "\n".join([self.style.MIGRATE_HEADING(heading), *lines])
 
 
@@ -149,10 +149,9 @@ class SheetCommand(ConsoleCommand):
         of_shards = self.readers.is_of_all_shards
         with override("en"):
             if options["json"]:
-                self.print_json(as_dict(sheet, row, of_shards=of_shards) for row in rows)
+                self.print_json(sheet.as_dict(row, of_shards=of_shards) for row in rows)
             elif (shown := list(rows)) or not if_none:
-                shown_columns = columns(sheet, shown, of_shards=of_shards, in_full=self.verbosity > 1)
-                self.stdout.write(self.table_text(shown_columns, shown))
+                self.stdout.write(self.table_text(columns(sheet, shown, of_shards=of_shards), shown))
             else:
                 self.stdout.write(self.none(if_none))
 
@@ -182,7 +181,7 @@ class SheetCommand(ConsoleCommand):
 
         if options["json"]:
             with override("en"):
-                found = (as_dict(sheet, row, of_shards=self.readers.is_of_all_shards) for row in part())
+                found = (sheet.as_dict(row, of_shards=self.readers.is_of_all_shards) for row in part())
                 self.print_json(found, f'{{"{sheet.model}s": ', lambda: f', "next": {as_json(cursor())}}}')
             return
         self.print_sheet(options, sheet, part(), if_none=if_none)

@@ -9,7 +9,6 @@ from typing import Any
 from django_rtq.console.output import as_json, duration, facts, number, on_clock
 from django_rtq.console.reading.jobs.written import written_text
 from django_rtq.console.reading.members import Membership
-from django_rtq.console.render.json import as_dict
 from django_rtq.console.subjects.jobs import JOBS, TIMES
 from django_rtq.core.commands.command import one_line
 from django_rtq.core.jobs.details import JobDetails
@@ -21,7 +20,7 @@ _FAILURE = ("worker", "version", "seconds", "error_class", "error", "traceback",
 def job_dict_in_full(job: JobDetails, waiting_reason: str, member: Membership | None = None) -> dict[str, Any]:
     """A job as JSON, with all that is known of it."""
     return {
-        **as_dict(JOBS, job, of_shards=job.shard is not None),
+        **JOBS.as_dict(job, of_shards=job.shard is not None),
         "waiting_reason": waiting_reason,
         "exactly_once": written_text(job) or None,
         "workflow": member and {"id": member.workflow.id, "name": member.workflow.name, "step": member.step.number},

@@ -6,10 +6,10 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import chain
-from operator import attrgetter
+from operator import itemgetter
 from time import sleep
 from typing import Any
 
@@ -29,10 +29,11 @@ from django_rtq.console.incidents import (
     worst_of,
 )
 from django_rtq.console.merging import merge
-from django_rtq.console.output import Column, as_json, count, duration, facts
+from django_rtq.console.output import as_json, count, duration, facts
 from django_rtq.console.reading.details import RunningJob, WorkerDetails
 from django_rtq.console.reading.queues import unserved
 from django_rtq.console.reading.readers import Readers, readers_of
+from django_rtq.console.render.column import DURATION, NAMES, NUMBER, Column
 from django_rtq.core.broker.task_backends import shard_of
 from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, Options, one_line, seconds_from
 from django_rtq.core.tasks.registry import declared_queues
@@ -68,26 +69,23 @@ def _runs(running: Sequence[RunningJob]) -> str:
 
 
 QUEUE_COLUMNS = [
-    Column("QUEUE", lambda queue: queue.name),
-    Column("STATE", lambda queue: queue.holds or "open"),
-    *(
-        Column(state.upper(), attrgetter(state), right=True)
-        for state in ("queued", "scheduled", "retrying", "running", "dead")
-    ),
-    Column("OLDEST", lambda queue: duration(queue.oldest_seconds), right=True),
-    Column("CLIENTS", lambda queue: queue.clients, right=True),
+    Column("name", "Queue"),
+    Column("state", "State", lambda queue: queue.holds or "open"),
+    *(Column(state, state, kind=NUMBER) for state in ("queued", "scheduled", "retrying", "running", "dead")),
+    Column("oldest_seconds", "Oldest", kind=DURATION),
+    Column("clients", "Clients", kind=NUMBER),
 ]
 WORKER_COLUMNS = [
-    Column("WORKER", lambda worker: worker.name),
-    Column("HOST", lambda worker: worker.host or "-"),
-    Column("PID", lambda worker: str(worker.pid or "-"), right=True),
-    Column("QUEUES", lambda worker: ",".join(worker.queues) or "-"),
-    Column("LAST SEEN", lambda worker: duration(worker.last_seen_seconds), right=True),
-    Column("DONE", lambda worker: worker.jobs_done, right=True),
-    Column("RUNS", _activity),
+    Column("name", "Worker"),
+    Column("host", "Host"),
+    Column("pid", "PID", lambda worker: worker.pid or None, replace(NUMBER, plain=str)),
+    Column("queues", "Queues", kind=NAMES),
+    Column("last_seen_seconds", "Last seen", kind=DURATION),
+    Column("jobs_done", "Done", kind=NUMBER),
+    Column("runs", "Runs", _activity),
 ]
-SHARD_COLUMN = Column("SHARD", lambda worker: worker.shard, right=True)
-COMMAND_COLUMNS = [Column("COMMAND", lambda command: command[0]), Column("WHAT IT DOES", lambda command: command[1])]
+SHARD_COLUMN = Column("shard", "Shard", kind=NUMBER)
+COMMAND_COLUMNS = [Column("command", "Command", itemgetter(0)), Column("text", "What it does", itemgetter(1))]
 # What JSON has of a running job, a worker and the server.
 RUNNING = ("id", "queue", "task", "client", "attempt", "seconds", "progress", "is_stopping")
 WORKER = (

@@ -20,7 +20,6 @@ from django_rtq.console.output import as_json, count, number
 from django_rtq.console.reading.clients import SORTS
 from django_rtq.console.reading.details import holds_text
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.render.json import as_dict
 from django_rtq.console.subjects.clients import OF_QUEUE, limit_lines
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
@@ -206,7 +205,7 @@ class Command(SheetCommand):
         names = dict.fromkeys([*options.get("client", ()), *listed])
         state, clients = readers.clients.in_queue(queue, names)
         if options["json"]:
-            rows = [as_dict(OF_QUEUE, client, of_shards=readers.is_of_all_shards) for client in clients]
+            rows = [OF_QUEUE.as_dict(client, of_shards=readers.is_of_all_shards) for client in clients]
             behind = str(end) if end < len(matching) else None
             answer = {**asdict(state), "matching": len(matching), "clients": rows, "next": behind}
             self.stdout.write(as_json(answer))

@@ -91,6 +91,12 @@ class Sheet(Generic[Row]):
         """What JSON says of a row beside the columns."""
         return {}
 
+    def as_dict(self, row: Row, *, of_shards: bool = False) -> dict[str, Any]:
+        """A row as JSON: its columns, and what else is known of it. `of_shards`: all shards were read."""
+        known = self.facts(row)
+        columns = (each for each in self.columns if (of_shards or not each.is_of_shards) and each.name not in known)
+        return {**{column.name: column.raw(row) for column in columns}, **known}
+
     def where(self, row: Row) -> tuple[Sequence[str], Mapping[str, str]]:
         """What an address of an action says of a row: in its path, and in its query."""
         return [self.name_of(row)], {}

@@ -9,7 +9,6 @@ import pytest
 from django_rtq.console import subjects
 from django_rtq.console.admin import display
 from django_rtq.console.admin.display.tasks import InQueue, WholeTask
-from django_rtq.console.output import table
 from django_rtq.console.reading.clients import ClientInQueue, QueueState
 from django_rtq.console.reading.details import NO_HOLDS, Holds, RunningJob, TaskPause, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup
@@ -17,9 +16,8 @@ from django_rtq.console.reading.memory import KINDS, QueueMemory
 from django_rtq.console.reading.metrics.reader import TaskMetrics, VersionRuns
 from django_rtq.console.reading.task_details import TaskDetails, TaskInQueue
 from django_rtq.console.render.html import Viewer, buttons, tables
-from django_rtq.console.render.json import as_dict
 from django_rtq.console.render.sheet import Sheet
-from django_rtq.console.render.terminal import columns
+from django_rtq.console.render.terminal import columns, table
 from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.console.subjects.clients import ClientRow
 from django_rtq.console.subjects.queues import Queue
@@ -140,7 +138,7 @@ def test_each_column_is_in_all_renderings(sheet):
     items = [item, *MORE_ROWS.get(type(sheet).__name__, ())]
     (shown,) = tables(sheet, items, viewer)
     heading = table(columns(sheet, items), items)[0]
-    said = as_dict(sheet, item)
+    said = sheet.as_dict(item)
 
     titles = [str(head["title"]) for head in shown.heads]
     for column in sheet.columns:
