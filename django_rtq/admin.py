@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PAGES: dict[type[Model], str] = {
     models.Queue: "queues.QueueAdmin",
     models.Job: "jobs.JobAdmin",
-    models.DeadLetter: "dead_letters.DeadLetterAdmin",
+    models.DeadLetter: "jobs.DeadLetterAdmin",
     models.Client: "clients.ClientAdmin",
     models.Worker: "workers.WorkerAdmin",
     models.Workflow: "workflows.WorkflowAdmin",

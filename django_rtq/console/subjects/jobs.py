@@ -8,6 +8,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
+from django.db import DatabaseError
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -33,6 +34,8 @@ from django_rtq.console.sanitize import arguments_text, clean_text
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import JobState
+from django_rtq.core.tasks.registry import known_task
+from django_rtq.databases.exactly_once import has_committed
 
 TIMES = ("made_at", "ready_at", "due_at", "expires_at", "claimed_at", "died_at", "finished_at")
 
@@ -68,6 +71,22 @@ def _css_of_error(job: JobDetails) -> str:
 
 def _state(job: JobDetails) -> str:
     return "stopping" if job.is_stopping else "held" if job.is_held else str(job.state)
+
+
+def written_text(job: JobDetails) -> str:
+    """Whether a run has committed, of a job that is dead or waits for a retry. "" for others."""
+    task = known_task(job.task)
+    if job.state not in (JobState.DEAD, JobState.RETRYING) or task is None or not task.exactly_once:
+        return ""
+    try:
+        is_written = has_committed(task.exactly_once, job.id)
+    except DatabaseError:
+        return gettext("The database did not say whether a run has committed.")
+    if not is_written:
+        return gettext("Nothing was written: no run has committed.")
+    if job.state is JobState.RETRYING:
+        return gettext("A run has committed. The next one succeeds, and its function is not called again.")
+    return gettext("A run has committed. After a requeue the job succeeds, and its function is not called again.")
 
 
 class Jobs(Sheet[JobDetails]):

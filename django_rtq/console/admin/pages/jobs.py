@@ -1,4 +1,4 @@
-"""Pages and actions of a job, and the list of running jobs."""
+"""Pages and actions of a job, the list of running jobs, and dead letters by error."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ from django_rtq.console.admin.pages.bulk import (
 )
 from django_rtq.console.admin.pages.page_admin import Route, place_of
 from django_rtq.console.admin.pages.searching import JobSearch
+from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.formatting import STATE_LABELS
 from django_rtq.console.nouns import OneJob
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
-from django_rtq.console.reading.jobs.written import written_text
 from django_rtq.console.reading.members import membership_of
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.console.render.html import buttons, cell_html
 from django_rtq.console.sanitize import clean_text, named_arguments
-from django_rtq.console.subjects.jobs import JOBS, RUNNING
+from django_rtq.console.subjects.dead_letters import GROUPS
+from django_rtq.console.subjects.jobs import JOBS, RUNNING, written_text
 from django_rtq.console.subjects.memory import MEMORY
 from django_rtq.console.subjects.outbox import OUTBOX
 from django_rtq.core.jobs.details import JobDetails
@@ -220,6 +221,12 @@ class JobAdmin(BulkPages):
         """Report the job's current state: someone else acted first, or the job moved on."""
         messages.warning(request, why_unchanged(place_of(request).readers, target))
         return HttpResponseRedirect(query_params.get_next_url(request, self._job_url(target.name, target.queue)))
+
+
+class DeadLetterAdmin(SheetAdmin):
+    """The page of dead letters: groups by error."""
+
+    sheet = GROUPS
 
 
 def _noun(request: HttpRequest, target: Target) -> OneJob:
