@@ -37,6 +37,7 @@ class Report(NamedTuple):
     ms: int = 0  # how long to keep the outcome, the delay of a retry, or how long it sleeps or waits
     text: bytes = b""  # the stored outcome, the line of the failure, what it waits for, or how long it ran
     counted: int = 1  # failures: 0 if it could not be tried here
+    attempt: int = 0  # of the run, which a supervisor has to know: not sent; 0: any
 
 
 @dataclass(slots=True)
@@ -105,7 +106,8 @@ class Settlement:
             ends = chain.from_iterable(report[1:4] for report in part)
             yield part, SCRIPTS["finish_members"].call_many([keys, home], (config.max_results, *ends), worker=worker)
         for part in _parts([report for report in self.reports if report.verb not in (NOTE_TIME, ACK_MEMBER)]):
-            yield part, SCRIPTS["settle"].call(keys, (config.max_results, *chain.from_iterable(part)), worker=worker)
+            rows = chain.from_iterable(report[:5] for report in part)
+            yield part, SCRIPTS["settle"].call(keys, (config.max_results, *rows), worker=worker)
         for arguments in self.metrics:
             yield [arguments], SCRIPTS["add_metrics"].call(keys, (config.version or "", *arguments))
 

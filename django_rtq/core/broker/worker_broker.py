@@ -212,7 +212,7 @@ class WorkerBroker(Broker):
                 return read_record(job_id, queue, record or b"", failures=int(failures or 0), crashes=int(crashes or 0))
         return None
 
-    def heads(self, queue: str, job_ids: Sequence[bytes]) -> list[tuple[Header | None, str]]:
+    def heads(self, queue: str, job_ids: Sequence[Argument]) -> list[tuple[Header | None, str]]:
         """Header and task name of each of these jobs; None and "" for what cannot be read."""
         records = self.redis.execute_one(("HMGET", self.keys.of(queue).jobs, *job_ids), resend=True)
         return [read_head(record or b"") for record in records]

@@ -37,8 +37,8 @@ import struct
 import time
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple
 
+from django_rtq.core.broker.settlement import Report
 from django_rtq.core.worker.crashing_clients import ClientOfQueue, CrashingClients
 from django_rtq.core.worker.outcome import ACKED, VERBS
 
@@ -73,17 +73,6 @@ class Revoked(IntEnum):
     NOTHING = 0
     REST = 1  # the jobs of this claim that have not started
     ALL = 2  # all jobs under its name that have not started: the process looked frozen
-
-
-class Finished(NamedTuple):
-    """A job that is over, and its outcome."""
-
-    job_id: bytes
-    verb: str  # ACKED and so on
-    ms: int  # how long to keep the outcome, the delay of a retry, or how long it sleeps or waits
-    is_counted: bool
-    attempt: int  # 0: any
-    text: bytes  # the stored outcome, the line of the failure, or what it waits for
 
 
 class _Flag:
@@ -448,15 +437,15 @@ class SharedState:
             dumps.append(memory[area + _LENGTH.size : area + _LENGTH.size + length])
         return dumps[0], dumps[1], memory[at + 2 : at + 2 + memory[at + 1]]
 
-    def finished(self) -> list[Finished]:
-        """The jobs that are over. Redis may have some of the outcomes already."""
-        finished = [Finished(self._id_of(entry), ACKED, TOMBSTONE_MS, True, 0, b"") for entry in self._entries(_DONE)]
+    def finished(self) -> list[Report]:
+        """What became of the jobs that are over. Redis may have some of the outcomes already."""
+        finished = [Report(ACKED, self._id_of(entry), TOMBSTONE_MS) for entry in self._entries(_DONE)]
         for verb, status in _STATUS_OF.items():
             for entry in self._entries(status):
-                outcome = _OUTCOME.unpack_from(self._memory, self._outcome + _OUTCOME.size * entry)
-                at, length, ms, is_counted, attempt = outcome if verb != ACKED else (*outcome[:3], True, 0)
+                at, length, *outcome = _OUTCOME.unpack_from(self._memory, self._outcome + _OUTCOME.size * entry)
+                ms, counted, attempt = outcome if verb != ACKED else (outcome[0], 1, 0)
                 text = self._memory[at : at + length]
-                finished.append(Finished(self._id_of(entry), verb, ms, bool(is_counted), attempt, text))
+                finished.append(Report(verb, self._id_of(entry), ms, text, counted, attempt))
         return finished
 
     def _entries(self, status: int) -> list[int]:

@@ -1,6 +1,7 @@
 """Shared memory for tests, with some jobs and a running one."""
 
-from django_rtq.core.worker.shared_memory import ACKED, Finished, SharedState
+from django_rtq.core.broker.settlement import Report
+from django_rtq.core.worker.shared_memory import ACKED, SharedState
 
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
 IDS = [b"%032x" % number for number in range(5)]
@@ -11,7 +12,7 @@ def names(job_ids):
 
 
 def acked(job_id, text, ms=1):
-    return Finished(job_id, ACKED, ms, True, 0, text)
+    return Report(ACKED, job_id, ms, text)
 
 
 def running(slots=1, job_id=ID):

@@ -5,16 +5,10 @@ from contextlib import suppress
 
 import pytest
 
+from django_rtq.core.broker.settlement import Report
 from django_rtq.core.worker import shared_memory as module
 from django_rtq.core.worker.outcome import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED
-from django_rtq.core.worker.shared_memory import (
-    MAX_BATCH,
-    MAX_ID_BYTES,
-    TEXTS,
-    TOMBSTONE_MS,
-    Finished,
-    SharedState,
-)
+from django_rtq.core.worker.shared_memory import MAX_BATCH, MAX_ID_BYTES, TEXTS, TOMBSTONE_MS, SharedState
 from tests.core.worker.shared_states import ID, IDS, acked, names, running
 
 
@@ -71,7 +65,7 @@ def test_every_outcome_is_read_as_it_was_written(verb):
     shared, entry = running()
     shared.finish(entry, verb, 10**12, b"text", is_counted=False, attempt=3)
 
-    assert shared.finished() == [Finished(ID, verb, 10**12, False, 3, b"text")]
+    assert shared.finished() == [Report(verb, ID, 10**12, b"text", 0, 3)]
     assert shared.running() == []
 
 
@@ -248,7 +242,7 @@ def test_whatever_moment_a_child_is_killed_at_what_it_wrote_makes_sense(written,
     for writes in range(120):
         shared = written(live, slots, writes)
         for job in shared.finished():
-            assert job == Finished(job.job_id, RETRIED, 3, True, 2, b"text of " + job.job_id)
+            assert job == Report(RETRIED, job.job_id, 3, b"text of " + job.job_id, 1, 2)
             assert job.job_id in known
             seen[job.job_id] += 1
         assert {*shared.running(), *shared.waiting()} <= set(names(known))

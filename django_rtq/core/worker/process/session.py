@@ -290,7 +290,7 @@ class WorkerSession:
 
     def _finish(self, run: Run, report: Report) -> None:
         """Write the outcome to shared memory, shortened if need be: the supervisor reads it if we are killed."""
-        verb, _, ms, text, counted = report
+        verb, _, ms, text, counted, _ = report
         finish = partial(self._shared.finish, run.entry, verb, ms, is_counted=bool(counted), attempt=run.attempt)
         if not finish(text) and not (verb in (RETRIED, BURIED) and finish(shorten_failure(text))):
             finish()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from django_rtq.core import signals
-from django_rtq.core.broker.settlement import Report, Settlement
+from django_rtq.core.broker.settlement import Report, Settlement, as_bytes
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.failure import Failure
 from django_rtq.core.jobs.job import about_jobs
@@ -36,7 +36,7 @@ from django_rtq.core.worker.outcome import (
     send_failed,
 )
 from django_rtq.core.worker.run_metrics import RunMetrics, make_metrics
-from django_rtq.core.worker.shared_memory import Finished, SharedState
+from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 
 logger = logging.getLogger("django_rtq")
@@ -54,7 +54,7 @@ class _CrashedProcess:
     crashed: Sequence[str]  # jobs that were running: they count a crash
     overdue: Sequence[str]  # jobs that ignored their time limits: they count a failure
     blamed: Sequence[str]  # jobs that may have caused its end
-    finished: Sequence[Finished]  # jobs that were over; Redis may not have their outcomes
+    finished: Sequence[Report]  # jobs that were over; Redis may not have their outcomes
     dumps: tuple[bytes, bytes, bytes]  # what it had counted of runs, and not sent: see SharedState.counts()
     counts: RunMetrics | None = None  # the one of them that applies
 
@@ -210,7 +210,7 @@ def settle_finished(
     broker: WorkerBroker,
     queues: Sequence[str],
     worker: str,
-    finished: Sequence[Finished],
+    finished: Sequence[Report],
     *,
     counts: RunMetrics | None = None,
 ) -> None:
@@ -241,16 +241,15 @@ def settle_finished(
         logger.info("settled finished jobs of worker %s: %d", worker, len(unreported))
         for job in unreported:
             if job.verb == ACKED and is_result_lost(job.text):
-                job_id = job.job_id.decode(errors="replace")
+                job_id = as_bytes(job.job_id).decode(errors="replace")
                 extra = about_jobs([job_id], queue=queue)
                 logger.warning("job %s succeeded, but its result is lost", job_id, extra=extra)
 
 
-def report_of(job: Finished, worker: str) -> Report:
+def report_of(job: Report, worker: str) -> Report:
     """What Redis is told of a job that a process has finished: of a failure that was too long to keep, without it."""
-    text = job.text
-    if not text and job.verb in (RETRIED, BURIED):
+    if not job.text and job.verb in (RETRIED, BURIED):
         lost = "The error is lost: its text was too long to keep, and the process was killed before it reached Redis."
         failure = Failure(at=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker, error=lost)
-        text = failure.line().encode()
-    return Report(job.verb, job.job_id, job.ms, text, int(job.is_counted))
+        return job._replace(text=failure.line().encode())
+    return job
