@@ -17,20 +17,25 @@ from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run
 from django_rtq.core.worker.outcome import Outcome
 from django_rtq.core.worker.process.progress import ProgressWriter
 from django_rtq.core.worker.process.run import Run
-from django_rtq.core.worker.process.running.executor import Executor, Isolation
+from django_rtq.core.worker.process.running.executor import Executor
 from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.workflows.batches.call_runner import CallRunner
 
 
 class CallerExecutor(Executor):
-    """Runs jobs in the thread that calls run(). Coroutines run on the event loop above it, or on a new one."""
+    """Runs jobs in the thread that calls run(). Coroutines run on the event loop above it, or on a new one.
+
+    Leaves database connections alone: they and their transactions belong to the test. Context variables are isolated as
+    in a worker: jobs see those of the moment when this object was created.
+    """
 
     def __init__(
         self, config: Config, shared: SharedState, progress: ProgressWriter | None = None, *, time_limits: bool
     ) -> None:
-        self.isolation = CallerIsolation()
-        super().__init__(config, shared, self.isolation, _limit, progress)
+        super().__init__(config, shared, _limit, progress)
+        self.close()
+        self._base = contextvars.copy_context()
         self._time_limits = time_limits
 
     def open(self, run: Run) -> Outcome | None:
@@ -49,23 +54,7 @@ class CallerExecutor(Executor):
         if not run.task.is_async:
             return self.execute(run)
         _check_no_loop_runs(run.task_name)
-        return self.isolation.prepare_context(run).run(async_to_sync(self.execute_async), run)
-
-
-class CallerIsolation(Isolation):
-    """Leaves database connections alone: they and their transactions belong to the test.
-
-    Context variables are isolated as in a worker: jobs see those of the moment when this object was created.
-    """
-
-    uses_database = False
-
-    def __init__(self) -> None:
-        self._base = contextvars.copy_context()
-
-    def call(self, run: Run, *args: Any) -> Any:
-        variables = self.prepare_context(run) if run.variables is None else run.variables
-        return variables.run(run.task.body, *args, **run.kwargs)
+        return self.prepare_context(run).run(async_to_sync(self.execute_async), run)
 
     def prepare_context(self, run: Run) -> contextvars.Context:
         run.variables = self._base.copy()
@@ -73,9 +62,6 @@ class CallerIsolation(Isolation):
         return run.variables
 
     def clean_up(self, *, is_thread_ending: bool = False) -> None:
-        """Nothing to do."""
-
-    def close(self) -> None:
         """Nothing to do."""
 
 

@@ -215,9 +215,8 @@ class _CallerRunner(Runner):
 
     def __init__(self, drained: Drain, config: Config, shared: SharedState, session: WorkerSession) -> None:
         super().__init__(config, shared, session)
-        self._isolation.close()
+        self._executor.close()
         self._executor = executor = CallerExecutor(config, shared, self._progress, time_limits=drained.time_limits)
-        self._isolation = executor.isolation
         self._execute, self._ended = drained.execute or executor.run, drained.ended
 
     def _run_alone(self, run: Run) -> None:

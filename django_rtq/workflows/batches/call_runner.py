@@ -78,15 +78,15 @@ class CallRunner:
             raise
         except BaseException as error:  # noqa: BLE001 - as for one job
             errors |= _errors_of(list(calls), error)
-        seconds = time.perf_counter() - started
-        outcomes: list[Outcome] = []
-        for run in runs:
-            run.seconds = seconds / len(runs)
-            raised = errors.get(run)
-            outcome = executor.succeeded(run, results.get(run)) if raised is None else executor.failed(run, raised)
-            outcomes.append(outcome)
-        if executor.isolation.uses_database:
-            executor.isolation.clean_up()
+        seconds = (time.perf_counter() - started) / len(runs)
+        outcomes = [
+            executor.succeeded(run, results.get(run), seconds)
+            if (raised := errors.get(run)) is None
+            else executor.failed(run, raised, seconds)
+            for run in runs
+        ]
+        if executor.uses_database:
+            executor.clean_up()
         for run, outcome in zip(runs, _with_one_delay(runs, outcomes), strict=True):
             self._record(run, outcome)
 
@@ -109,10 +109,10 @@ class CallRunner:
         """Call the function, within the shortest time limit of the jobs. One of many that is to stop stops no other."""
         executor = self._executor
         if (around := executor.wrapped(call_task)) is None:  # before the limit: it may take a lock
-            call = partial(executor.isolation.call_with, first, first.task.body, calls)
+            call = partial(executor.call, first, first.task.body, [calls], {})
         else:
             job = replace(first.job_for_middleware(), args=[calls], kwargs={})
-            call = partial(executor.isolation.call_with, first, around, job)
+            call = partial(executor.call, first, around, [job], {})
         limits = [limit for run in runs if (limit := run.time_limit(executor.config)) is not None]
         shortest = min(limits, default=None)
         if shortest is not None:

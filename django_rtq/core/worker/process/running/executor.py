@@ -14,7 +14,7 @@ import contextvars
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -63,68 +63,6 @@ class _ThreadContext(threading.local):
         self.both = here, of_process
 
 
-class Isolation:
-    """Runs the functions of jobs so that they do not affect later jobs. Any thread may use it.
-
-    Context variables (language, time zone and others): each function runs in a copy of the context in which this object
-    was created, and the signals of its run are sent in the same copy. Database connections: closed if they are unusable
-    or too old, as Django does around a request. Those of a coroutine are its own, and closed when it ends.
-    """
-
-    def __init__(self) -> None:
-        self._thread_context = _ThreadContext(contextvars.copy_context())
-        self._is_debug = is_debug()
-        self.uses_database = False  # a job has opened a connection
-        # clean_up() takes some microseconds even without connections, so it is skipped until one is opened.
-        connection_created.connect(self._note_connection, weak=False, dispatch_uid=f"rtq-isolation-{id(self)}")
-
-    def call(self, run: Run, *args: Any) -> Any:
-        """Call the function of a job in its own context, in which the job is the current one."""
-        variables = run.variables
-        if variables is None:  # prepare_context(), inlined: this runs for every job
-            here, context = self._thread_context.both
-            here.run = run
-            run.variables = variables = context.copy()
-        return variables.run(run.task.body, *args, **run.kwargs)
-
-    def call_with(self, run: Run, function: Callable[..., Any], *args: Any) -> Any:
-        """Call another function in the context of a run."""
-        variables = self.prepare_context(run) if run.variables is None else run.variables
-        return variables.run(function, *args)
-
-    def prepare_context(self, run: Run) -> contextvars.Context:
-        """Create the context of a run, in the thread that will call its function."""
-        here, context = self._thread_context.both
-        here.run = run
-        run.variables = context.copy()
-        return run.variables
-
-    def clean_up(self, *, is_thread_ending: bool = False) -> None:
-        """Close unusable and old connections, in the thread that used them; all of them if the thread ends. Like
-        close_old_connections(), but an error of close() is not a failure of the job.
-        """
-        if self.uses_database:
-            for connection in connections.all(initialized_only=True):
-                try:
-                    connection.close() if is_thread_ending else connection.close_if_unusable_or_obsolete()
-                    if connection.in_atomic_block:  # otherwise later jobs would write into it
-                        logger.error("a job left a transaction open on database %r: rolled back", connection.alias)
-                        connection.close()
-                        del connections[connection.alias]  # the wrapper still believes it is in a transaction
-                except Exception:  # whatever a driver raises
-                    logger.exception("cannot close a connection to database %r: dropped it", connection.alias)
-                    del connections[connection.alias]
-            if self._is_debug:
-                reset_queries()
-
-    def close(self) -> None:
-        """Disconnect from Django's signal."""
-        connection_created.disconnect(dispatch_uid=f"rtq-isolation-{id(self)}")
-
-    def _note_connection(self, **kwargs: Any) -> None:
-        self.uses_database = True
-
-
 def call_task(job: Job) -> Any:
     """Call the function of a task. Middleware may have changed the arguments."""
     run: Any = running()
@@ -138,19 +76,20 @@ async def acall_task(job: Job) -> Any:
 
 
 class Executor:
-    """Runs jobs and returns their outcomes. Any thread may use it."""
+    """Runs jobs and returns their outcomes, so that they do not affect later jobs. Any thread may use it.
+
+    Context variables (language, time zone and others): each function runs in a copy of the context in which this object
+    was created, and the signals of its run are sent in the same copy. Database connections: closed if they are unusable
+    or too old, as Django does around a request. Those of a coroutine are its own, and closed when it ends.
+    """
+
+    uses_database = False  # a job has opened a connection
 
     def __init__(
-        self,
-        config: Config,
-        shared: SharedState,
-        isolation: Isolation,
-        limit: Limit,
-        progress: ProgressWriter | None = None,
+        self, config: Config, shared: SharedState, limit: Limit, progress: ProgressWriter | None = None
     ) -> None:
         self.config = config
         self.shared = shared
-        self.isolation = isolation
         self.limit = limit
         self._progress = progress
         self._wrapped: dict[Callable[[Job], Any], Callable[[Job], Any]] = {}
@@ -158,6 +97,10 @@ class Executor:
         # Results of so many characters are not too large, whatever they are made of.
         self._small_result = config.max_payload_bytes // 4
         self.coroutines = CoroutineInterrupts()
+        self._thread_context = _ThreadContext(contextvars.copy_context())
+        self._is_debug = is_debug()
+        # clean_up() takes some microseconds even without connections, so it is skipped until one is opened.
+        connection_created.connect(self._note_connection, weak=False, dispatch_uid=f"rtq-executor-{id(self)}")
 
     def wrapped(self, innermost: Callable[[Job], Any]) -> Callable[[Job], Any] | None:
         """RTQ["MIDDLEWARE"] around call_task() or acall_task(), if there is some. Calls its factories once.
@@ -189,7 +132,7 @@ class Executor:
     def begin(self, run: Run) -> None:
         """A run starts, in this thread."""
         if signals.job_started.receivers:
-            self.isolation.prepare_context(run).run(_send_started, run)
+            self.prepare_context(run).run(_send_started, run)
         if run.may_run_once:
             self.shared.set_runs_once(run.entry)
         run.progress = self._progress
@@ -207,22 +150,18 @@ class Executor:
                 self.set_kill_deadline(limit, run.entry)
             with self.limit(limit, run.job_id) as run.interruptible:
                 result = (
-                    self.isolation.call(run, *args)
+                    self.call(run, task.body, args, run.kwargs)
                     if around is None or task.internal
-                    else self.isolation.call_with(run, around, run.job_for_middleware())
+                    else self.call(run, around, [run.job_for_middleware()], {})
                 )
             if run.part is not None and run.part.has_asked:
                 run.part.end(run)
-        except MemoryError:
-            raise
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its failure, SystemExit as well
-            run.seconds = time.perf_counter() - started
-            outcome = self.failed(run, error)
+            outcome = self.failed(run, error, time.perf_counter() - started)
         else:
-            run.seconds = time.perf_counter() - started
-            outcome = self.succeeded(run, result)
-        if self.isolation.uses_database:
-            self.isolation.clean_up()
+            outcome = self.succeeded(run, result, time.perf_counter() - started)
+        if self.uses_database:
+            self.clean_up()
         return outcome
 
     async def execute_async(self, run: Run) -> Outcome:
@@ -245,24 +184,22 @@ class Executor:
             result = await self.coroutines.limited(called, limit, run.job_id)
             if run.part is not None and run.part.has_asked:
                 await sync_to_async(run.part.end)(run)
-        except MemoryError:
-            raise
         except BaseException as error:  # noqa: BLE001 - a CancelledError of the job itself as well
-            run.seconds = time.perf_counter() - started
-            if run.part is not None:
+            seconds = time.perf_counter() - started
+            if run.part is not None and not isinstance(error, MemoryError):
                 await run.part.aleave()
-            outcome = self.failed(run, error)
-        else:
-            run.seconds = time.perf_counter() - started
-            outcome = self.succeeded(run, result)
-        return outcome
+            return self.failed(run, error, seconds)
+        return self.succeeded(run, result, time.perf_counter() - started)
 
     def set_kill_deadline(self, seconds: float, entry: int) -> None:
         """Let the supervisor kill this process if the job still runs a while after this time."""
         self.shared.set_deadline(time.monotonic() + seconds + self.config.kill_grace_seconds, entry)
 
-    def failed(self, run: Run, error: BaseException) -> Outcome:
-        """What follows from what the function has raised."""
+    def failed(self, run: Run, error: BaseException, seconds: float) -> Outcome:
+        """What follows from what the function has raised. Raises a MemoryError again."""
+        if isinstance(error, MemoryError):
+            raise error
+        run.seconds = seconds
         cause, failures = error, run.failures
         if run.part is not None:
             cause, failures = run.part.leave(error, failures)
@@ -278,8 +215,9 @@ class Executor:
         most = run.max_attempts(self.config)
         return decide(run.task, cause, failures=failures, max_attempts=most, options=run.options)
 
-    def succeeded(self, run: Run, result: Any) -> Outcome:
+    def succeeded(self, run: Run, result: Any, seconds: float) -> Outcome:
         """What follows from what the function has returned."""
+        run.seconds = seconds
         if not run.result_ttl(self.config) and not run.keeps_result:
             return _NOTHING_KEPT
         try:
@@ -308,6 +246,45 @@ class Executor:
     def _acked(self, run: Run, text: str) -> Outcome:
         details = run.details(keep_args=self.config.keep_args)
         return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text, details))
+
+    # -- what jobs share
+
+    def call(self, run: Run, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call a function in the context of a run, in which its job is the current one."""
+        variables = self.prepare_context(run) if run.variables is None else run.variables
+        return variables.run(function, *args, **kwargs)
+
+    def prepare_context(self, run: Run) -> contextvars.Context:
+        """Create the context of a run, in the thread that will call its function."""
+        here, context = self._thread_context.both
+        here.run = run
+        run.variables = context.copy()
+        return run.variables
+
+    def clean_up(self, *, is_thread_ending: bool = False) -> None:
+        """Close unusable and old connections, in the thread that used them; all of them if the thread ends. Like
+        close_old_connections(), but an error of close() is not a failure of the job.
+        """
+        if self.uses_database:
+            for connection in connections.all(initialized_only=True):
+                try:
+                    connection.close() if is_thread_ending else connection.close_if_unusable_or_obsolete()
+                    if connection.in_atomic_block:  # otherwise later jobs would write into it
+                        logger.error("a job left a transaction open on database %r: rolled back", connection.alias)
+                        connection.close()
+                        del connections[connection.alias]  # the wrapper still believes it is in a transaction
+                except Exception:  # whatever a driver raises
+                    logger.exception("cannot close a connection to database %r: dropped it", connection.alias)
+                    del connections[connection.alias]
+            if self._is_debug:
+                reset_queries()
+
+    def close(self) -> None:
+        """Disconnect from Django's signal."""
+        connection_created.disconnect(dispatch_uid=f"rtq-executor-{id(self)}")
+
+    def _note_connection(self, **kwargs: Any) -> None:
+        self.uses_database = True
 
 
 def _send_started(run: Run) -> None:

@@ -28,7 +28,7 @@ from django_rtq.core.worker.outcome import Acked, Outcome
 from django_rtq.core.worker.process.progress import ProgressWriter
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running.batch import Batch, BatchSize, BatchWatch
-from django_rtq.core.worker.process.running.executor import Executor, Isolation
+from django_rtq.core.worker.process.running.executor import Executor
 from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.shared_memory import Revoked, SharedState
@@ -118,13 +118,18 @@ class Runner:
     is_settled = True  # no job is running, and the last claim has sent all outcomes
     has_waiting = False  # whether claimed jobs wait for a slot
 
-    def __init__(self, config: Config, shared: SharedState, session: WorkerSession) -> None:
+    def __init__(
+        self,
+        config: Config,
+        shared: SharedState,
+        session: WorkerSession,
+        interrupts: MainThreadInterrupts | ThreadInterrupts | None = None,
+    ) -> None:
         self._shared = shared
         self._session = session
-        self._isolation = Isolation()
-        self._interrupts: MainThreadInterrupts | ThreadInterrupts = MainThreadInterrupts()
+        self._interrupts = interrupts or MainThreadInterrupts()
         self._progress = ProgressWriter(session.report_progress, session.backend)
-        self._executor = Executor(config, shared, self._isolation, self._interrupts.limit, self._progress)
+        self._executor = Executor(config, shared, self._interrupts.limit, self._progress)
         self._event_loop = EventLoop()
         self._size = BatchSize()
         self._watch = BatchWatch(session, self._release)
@@ -160,7 +165,7 @@ class Runner:
         batch = Batch([run.job_id for run in runs], self._shared)
         if is_watched:
             self._watch.begin(batch)
-        self._isolation.clean_up()  # connections may be too old after an idle time
+        self._executor.clean_up()  # connections may be too old after an idle time
         began = last = time.perf_counter()
         slowest, done = 0.0, 0
         while not (self._is_hurried and self._must_rest()) and (number := batch.next()) is not None:
@@ -235,7 +240,7 @@ class Runner:
         self._watch.stop()
         self._event_loop.stop()
         self._progress.stop()
-        self._isolation.close()
+        self._executor.close()
 
     def _release(self, job_ids: Sequence[bytes]) -> None:
         """Give jobs back, unless the supervisor does."""
@@ -282,6 +287,6 @@ class Runner:
         else:
             self._record(run, outcome)
         if thread := SyncToAsync.context_to_thread_executor.pop(own, None):
-            clean_up = partial(self._isolation.clean_up, is_thread_ending=True)
+            clean_up = partial(self._executor.clean_up, is_thread_ending=True)
             await asyncio.get_running_loop().run_in_executor(thread, clean_up)
             thread.shutdown(wait=False)

@@ -16,7 +16,6 @@ from django_rtq.core.conf.config import Config
 from django_rtq.core.threads import BinarySemaphore
 from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running.batch import MAX_ACK_DELAY_SECONDS, ClaimAhead
-from django_rtq.core.worker.process.running.executor import Executor
 from django_rtq.core.worker.process.running.interrupts import ThreadInterrupts
 from django_rtq.core.worker.process.running.runner import Runner, exit_after_error
 from django_rtq.core.worker.process.session import WorkerSession
@@ -30,10 +29,10 @@ REVOCATION_SECONDS = 0.1  # between two looks whether the supervisor has given b
 class ThreadedRunner(Runner):
     """Runs several jobs at once, one per slot."""
 
+    _interrupts: ThreadInterrupts
+
     def __init__(self, config: Config, shared: SharedState, session: WorkerSession) -> None:
-        super().__init__(config, shared, session)
-        self._interrupts: ThreadInterrupts = ThreadInterrupts()
-        self._executor = Executor(config, shared, self._isolation, self._interrupts.limit, self._progress)
+        super().__init__(config, shared, session, ThreadInterrupts())
         self._slots = self._free = slots = shared.slots
         self._ahead = ClaimAhead(slots, MAX_ACK_DELAY_SECONDS)
         self._waiting: deque[tuple[float, Run]] = deque()  # jobs without a slot, and when they were claimed
@@ -249,7 +248,7 @@ class ThreadedRunner(Runner):
         connections.close_all()
 
     def _run_in_thread(self, run: Run) -> None:
-        self._isolation.clean_up()
+        self._executor.clean_up()
         if run.task.batch is not None:
             self._calls.execute(run)
         else:

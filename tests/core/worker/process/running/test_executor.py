@@ -11,7 +11,7 @@ from django_rtq import signals
 from django_rtq.core.conf.config import Config
 from django_rtq.core.worker.outcome import Acked, Buried, Expired, Retried, UnknownTask
 from django_rtq.core.worker.process.run import Run
-from django_rtq.core.worker.process.running.executor import Executor, Isolation
+from django_rtq.core.worker.process.running.executor import Executor
 from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
@@ -31,10 +31,10 @@ def shared():
 @pytest.fixture
 def executor(shared):
     before = signal.getsignal(signal.SIGALRM)
-    isolation = Isolation()
     config = Config(max_payload_bytes=1000, kill_grace_seconds=3.0, unknown_task_timeout=60.0)
-    yield Executor(config, shared, isolation, MainThreadInterrupts().limit)
-    isolation.close()
+    executor = Executor(config, shared, MainThreadInterrupts().limit)
+    yield executor
+    executor.close()
     signal.signal(signal.SIGALRM, before)
 
 
