@@ -97,7 +97,17 @@ __all__ = [
 
 
 class RTQError(Exception):
-    """Base class of all errors of this package."""
+    """Base class of all errors of this package. They can be pickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, (type(self), self.args, vars(self))
+
+
+def _made_again(kind: type[RTQError], args: tuple[Any, ...], attributes: Mapping[str, Any]) -> RTQError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    vars(error).update(attributes)
+    return error
 
 
 class ConfigurationError(RTQError, ImproperlyConfigured):
@@ -168,9 +178,6 @@ class NotReplicated(BrokerError):
             "enqueue them again."
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (type(self), self.args, {"handles": self.handles})
-
 
 class QueueFull(RTQError):
     """As many jobs of the queue or of one client wait as max_waiting allows. The job was not stored."""
@@ -197,9 +204,6 @@ class QueueFull(RTQError):
     def accepted(self) -> int:
         """How many jobs were stored."""
         return sum(handle is not None for handle in self.handles)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.queue, self.client, self.waiting, self.limit, self.handles)
 
 
 class JobError(RTQError):
@@ -265,16 +269,6 @@ class WorkflowError(RTQError):
     def __init__(self, workflow_id: str, message: str) -> None:
         super().__init__(" ".join(filter(None, ("Workflow", workflow_id, message))))
         self.workflow_id = workflow_id
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (type(self), self.args, {"workflow_id": self.workflow_id})
-
-
-def _made_again(kind: type[RTQError], args: tuple[Any, ...], attributes: Mapping[str, Any]) -> RTQError:
-    error = kind.__new__(kind, *args)
-    error.args = args
-    vars(error).update(attributes)
-    return error
 
 
 class InvalidWorkflow(WorkflowError, ValueError):
@@ -371,9 +365,6 @@ class BatchFailed(RTQError):
                 raise TypeError(f"BatchFailed: {error!r} for call {number} is no exception.")
         super().__init__(f"calls that failed: {', '.join(map(str, sorted(errors))) or 'none'}")
         self.errors: dict[int, BaseException] = dict(errors)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.errors,)
 
 
 class InvalidStep(Bury, ValueError):

@@ -1,6 +1,7 @@
 """docs/api.md lists what is public: all of it exists, and nothing is missing."""
 
 import inspect
+import pickle
 import re
 from importlib import import_module
 
@@ -44,6 +45,23 @@ def test_all_exceptions_are_exported():
         if inspect.isclass(value) and value.__module__ == exceptions.__name__
     ]
     assert set(own) <= set(django_rtq.__all__)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        exceptions.JobNotFound("x"),
+        exceptions.QueueFull("mail", "acme", 2, 1, [None]),
+        exceptions.WorkerNotFound("web1:7"),
+        exceptions.WorkflowTimeout("0f3a9c1be27d", "is not over."),
+        exceptions.BatchFailed({2: exceptions.Retry("later", after=60)}),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_exceptions_can_be_pickled(error):
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert (type(copy), str(copy), repr(vars(copy))) == (type(error), str(error), repr(vars(error)))
 
 
 @pytest.mark.parametrize("owner", CLASSES, ids=lambda owner: owner.__name__)

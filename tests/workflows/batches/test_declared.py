@@ -1,11 +1,10 @@
 """The declaration of a task whose function gets many jobs at once."""
 
-import pickle
 import re
 
 import pytest
 
-from django_rtq import BatchFailed, Retry, task
+from django_rtq import BatchFailed, task
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import InvalidTask
 from django_rtq.testing import captured
@@ -104,10 +103,3 @@ def test_errors_of_calls_are_checked_where_they_are_written():
         BatchFailed({"a": ValueError()})
     with pytest.raises(TypeError, match="BatchFailed: 'no' for call 2 is no exception"):
         BatchFailed({2: "no"})
-
-
-def test_errors_of_calls_can_be_pickled():
-    again = pickle.loads(pickle.dumps(BatchFailed({2: ValueError("no"), 7: Retry("later")})))
-
-    assert str(again) == "calls that failed: 2, 7"
-    assert {place: str(error) for place, error in again.errors.items()} == {2: "no", 7: "later"}
