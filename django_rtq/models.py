@@ -315,49 +315,15 @@ class Queue(AdminEntry):
         ]
 
 
-class Job(AdminEntry):
-    """A job. The menu entry opens the list of running jobs."""
-
-    class Meta(AdminEntry.Meta):
-        verbose_name = _("job")
-        verbose_name_plural = _("running jobs")
+def _entry(name: str, one: Any, many: Any) -> type[AdminEntry]:
+    """A model for a page whose permissions are those of Queue."""
+    meta = type("Meta", (AdminEntry.Meta,), {"verbose_name": one, "verbose_name_plural": many})
+    return type(name, (AdminEntry,), {"Meta": meta, "__module__": __name__})
 
 
-class DeadLetter(AdminEntry):
-    """A job that failed permanently and runs again only if someone requeues it."""
-
-    class Meta(AdminEntry.Meta):
-        verbose_name = _("dead letter")
-        verbose_name_plural = _("dead letters")
-
-
-class Worker(AdminEntry):
-    """A worker process."""
-
-    class Meta(AdminEntry.Meta):
-        verbose_name = _("worker")
-        verbose_name_plural = _("workers")
-
-
-class Client(AdminEntry):
-    """A client, on whose behalf jobs run."""
-
-    class Meta(AdminEntry.Meta):
-        verbose_name = _("client")
-        verbose_name_plural = _("clients")
-
-
-class Workflow(AdminEntry):
-    """Many jobs that are one thing."""
-
-    class Meta(AdminEntry.Meta):
-        verbose_name = _("workflow")
-        verbose_name_plural = _("workflows")
-
-
-class RegisteredTask(AdminEntry):
-    """A task that is registered in this process."""
-
-    class Meta(AdminEntry.Meta):
-        verbose_name = _("task")
-        verbose_name_plural = _("tasks")
+Job = _entry("Job", _("job"), _("running jobs"))
+DeadLetter = _entry("DeadLetter", _("dead letter"), _("dead letters"))
+Worker = _entry("Worker", _("worker"), _("workers"))
+Client = _entry("Client", _("client"), _("clients"))
+Workflow = _entry("Workflow", _("workflow"), _("workflows"))
+RegisteredTask = _entry("RegisteredTask", _("task"), _("tasks"))
