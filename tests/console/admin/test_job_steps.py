@@ -2,9 +2,8 @@
 
 import pytest
 
-from django_rtq.workflows import step_store
 from tests.console.admin.conftest import text
-from tests.protocol.model.step_calls import holder, send_event, suspend, waiting
+from tests.protocol.model.step_calls import holder, send_event, suspend, waiting, write_step
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job, settle
 
 PAGE = "/admin/django_rtq/job/"
@@ -12,12 +11,10 @@ PAGE = "/admin/django_rtq/job/"
 
 def test_finished_steps_are_shown_with_their_results(redis, broker, operator):
     job = claimed_job(broker, "a")
-    step_store(broker).write(
-        holder(broker, job), "step charge <b>", '1795205063204 1500000 {"id":7,"password":"swordfish"}'
-    )
+    write_step(broker, holder(broker, job), "step charge <b>", '1795205063204 1500000 {"id":7,"password":"swordfish"}')
     send_event(broker, job, "other", value='{"x":1}')
-    step_store(broker).write(holder(broker, job), "each lines", "{}")
-    step_store(broker).write(holder(broker, job), "step api_token", '1795205063204 1500000 "mackerel"')
+    write_step(broker, holder(broker, job), "each lines", "{}")
+    write_step(broker, holder(broker, job), "step api_token", '1795205063204 1500000 "mackerel"')
     suspend(broker, job)
 
     html = text(operator.get(f"{PAGE}{job.id}/"))
@@ -33,7 +30,7 @@ def test_finished_steps_are_shown_with_their_results(redis, broker, operator):
 
 def test_steps_are_shown_as_long_as_the_result_of_the_job(redis, broker, operator):
     job = claimed_job(broker, "a")
-    step_store(broker).write(holder(broker, job), "step charge", "1795205063204 1500000 7")
+    write_step(broker, holder(broker, job), "step charge", "1795205063204 1500000 7")
     settle(broker, "ack", job, outcome='{"state":"succeeded","result":1}', keep_ms=60_000)
 
     assert "Finished steps" in text(operator.get(f"{PAGE}{job.id}/"))

@@ -2,8 +2,7 @@
 
 import pytest
 
-from django_rtq.workflows import step_store
-from tests.protocol.model.step_calls import DONE, holder, send_event, suspend
+from tests.protocol.model.step_calls import holder, send_event, suspend, write_step
 from tests.support.commands import run
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, finished_job
 
@@ -12,7 +11,7 @@ TEN_YEARS_MS = 315_360_000_000
 
 def waiting_job(broker, event="", **options):
     job = claimed_job(broker, "a")
-    step_store(broker).write(holder(broker, job), "step charge", DONE)
+    write_step(broker, holder(broker, job), "step charge")
     if event:
         send_event(broker, job, event, value='{"x":1}')
     suspend(broker, job, **options)

@@ -24,9 +24,9 @@ def record(broker: Any, jobs: Any) -> None:
     write_step(broker, holder(broker, jobs[0]), "step charge")
 
 
-def write_step(broker: Any, run: Holder, field: str) -> Any:
+def write_step(broker: Any, run: Holder, field: str, text: str = DONE) -> Any:
     """Note that the run has done a step."""
-    return broker.redis.run(step_store(broker).write(run, field, DONE))
+    return broker.redis.run(step_store(broker).write(run, field, text))
 
 
 def read_steps(broker: Any, run: Holder) -> Any:
