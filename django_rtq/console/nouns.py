@@ -15,7 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 
-from django_rtq.console.incidents import Incident, of_shards, read_incidents
+from django_rtq.console.incidents import Incident, look
 from django_rtq.console.merging import joined
 from django_rtq.console.reading.actions import PLAINLY, Actions, How, Verb, changed_body
 from django_rtq.console.reading.clients import ClientInQueue, QueueState
@@ -128,8 +128,7 @@ class Place:
 
     def incidents(self) -> list[Incident]:
         """What is wrong at this moment, the worst first."""
-        found = dict(enumerate(self.readers.in_each_shard(read_incidents)))
-        return of_shards(found) if len(found) > 1 else found[0]
+        return list(look(self.readers).incidents)
 
     aworkflows = _awaited(workflows)
     aschedules = _awaited(schedules)

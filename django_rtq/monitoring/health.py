@@ -10,9 +10,10 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
-from django_rtq.console.incidents import Incident, of_shards, read_incidents, worst_of
+from django_rtq.console.incidents import look, worst_of
 from django_rtq.console.reading.readers import readers_of
-from django_rtq.core.broker.task_backends import shard_places
+from django_rtq.console.shards.merged import AllShards
+from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError
 
@@ -55,16 +56,14 @@ vars(health_view)["login_required"] = False  # as @login_not_required does, whic
 
 
 def _read() -> tuple[int, dict[str, Any]]:
-    found, away = dict[int, list[Incident]](), 0
-    for number, place in enumerate(shard_places()):
-        try:
-            found[number] = read_incidents(readers_of(place))
-        except BrokerError:
-            away += 1
+    readers = AllShards(is_patient=True) if shard_numbers() else readers_of()
+    try:
+        incidents, away = look(readers).incidents, len(readers.silent)
+    except BrokerError:
+        incidents, away = (), len(readers.silent) or 1
     if away:
         unreachable = {"kind": "redis_unreachable", "severity": "critical", "count": away}
         return 503, {"status": "critical", "incidents": [unreachable]}
-    incidents = of_shards(found)
     counts = Counter((incident.kind, str(incident.severity)) for incident in incidents)
     numbers = [{"kind": kind, "severity": severity, "count": n} for (kind, severity), n in counts.items()]
     status = worst_of(incidents)

@@ -29,7 +29,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from django_rtq.console.histogram import upper_bound
-from django_rtq.console.incidents import Incident, read_incidents
+from django_rtq.console.incidents import Incident, look
 from django_rtq.console.merging import sum_of_counts
 from django_rtq.console.reading.details import WorkerDetails
 from django_rtq.console.reading.metrics.reader import TaskMetrics, Totals
@@ -115,9 +115,8 @@ def _read(place: str) -> Iterator[Metric]:
 
     It adds past counters to the totals in Redis, so that later scrapes, also of other processes, go on from there.
     """
-    readers = readers_of(place)
-    overview = readers.overview.read(with_totals=True)
-    return metrics_of(overview, read_incidents(readers, overview))
+    seen = look(readers_of(place), lambda readers: readers.overview.read(with_totals=True))
+    return metrics_of(seen.overview, seen.incidents)
 
 
 def metrics_of(overview: Overview, incidents: Iterable[Incident]) -> Iterator[Metric]:

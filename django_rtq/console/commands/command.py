@@ -20,11 +20,10 @@ from django_rtq.console.commands.prompts import client_argument, known_queues, p
 from django_rtq.console.merging import joined
 from django_rtq.console.nouns import Place
 from django_rtq.console.output import as_json, count, number
-from django_rtq.console.reading.readers import Readers
+from django_rtq.console.reading.readers import Readers, SilentShard
 from django_rtq.console.render.column import Column
 from django_rtq.console.render.sheet import Row, Sheet
 from django_rtq.console.render.terminal import columns, table
-from django_rtq.console.shards.all_shards import SilentShard
 from django_rtq.console.shards.merged import AllShards
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.commands.command import Argument, Options, RTQCommand, one_line

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
-from itertools import chain
 from operator import itemgetter
 from time import sleep
 from typing import Any
@@ -18,25 +17,11 @@ from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.console.commands.command import JSON, NO_WORKER, ConsoleCommand
 from django_rtq.console.commands.prompts import known_queues
-from django_rtq.console.incidents import (
-    Incident,
-    Seen,
-    find_incidents,
-    host_incidents,
-    of_shards,
-    read_incidents,
-    seen_in,
-    worst_of,
-)
-from django_rtq.console.merging import merge
+from django_rtq.console.incidents import Incident, look, worst_of
 from django_rtq.console.output import as_json, count, duration, facts
 from django_rtq.console.reading.details import RunningJob, WorkerDetails
-from django_rtq.console.reading.queues import unserved
-from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.render.column import DURATION, NAMES, NUMBER, Column
-from django_rtq.core.broker.task_backends import shard_of
 from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, Options, one_line, seconds_from
-from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.databases.clocks import utc_now
 from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag, sum_of_lags
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
@@ -157,16 +142,16 @@ class Command(ConsoleCommand):
     # -- with an exit code
 
     def _check(self, options: Options) -> None:
-        found, away, now = dict[int, list[Incident]](), list[dict[str, Any]](), utc_now()
-        places = {shard_of(place): place for place in self.places(options)}
-        is_of_shards = options["shard"] is None and None not in places
-        for number, place in places.items():
-            try:
-                found[number or 0], now = _read_incidents(readers_of(place), options)
-            except BrokerError as error:
-                shards = {"shards": [number]} if is_of_shards else {}
-                away.append({"kind": "redis_unreachable", "severity": "critical", **shards, "text": str(error)})
-        incidents = of_shards(found) if is_of_shards else [*chain(*found.values())]
+        incidents, now, host = list[Incident](), utc_now(), socket.gethostname() if options["this_host"] else ""
+        away: list[dict[str, Any]] = []
+        try:
+            seen = look(self.readers, host=host, oldest_seconds=options["max_oldest"])
+            incidents, now = [*seen.incidents], seen.overview.now
+        except BrokerError as error:
+            away = [] if self.silent else [{"text": str(error)}]
+        away += [{"shards": [shard.number], "text": shard.error} for shard in self.silent.values()]
+        away = [{"kind": "redis_unreachable", "severity": "critical", **each} for each in away]
+        self.silent.clear()  # they are told here
         status = "critical" if away else worst_of(incidents)
         if options["json"]:
             answer = {"status": status, "incidents": [*away, *(incident.as_dict() for incident in incidents)]}
@@ -227,22 +212,19 @@ class Command(ConsoleCommand):
 
     def _read(self, names: list[str] | None, *, json: bool) -> str:
         readers = self.readers
-        every = readers.in_each_shard(_look)
-        overview, lag = merge(seen.overview for seen in every), sum_of_lags(seen.lag for seen in every)
-        queues, workers = [row.details for row in overview.queues], overview.workers
-        incidents = find_incidents(every[0])
-        if readers.is_of_all_shards:
-            incidents = of_shards({shard_of(seen.place) or 0: find_incidents(seen) for seen in every})
+        seen = look(readers)
+        overview, lag, unserved, incidents = seen.overview, seen.lag, seen.unserved, seen.incidents
+        queues, workers = seen.queues, overview.workers
         if names is not None:
             queues = readers.queues.details(known_queues(readers, names))
+            workers = [worker for worker in workers if {*names} & {*worker.queues}]
+            unserved = [name for name in unserved if name in names]
             incidents = [incident for incident in incidents if incident.queue in ("", *names)]
-        if names is not None or readers.is_of_all_shards:
-            workers = readers.workers(names)
         if json:
             state = {
                 "queues": [asdict(queue) for queue in queues],
                 "workers": list(map(_worker, workers)),
-                "unserved": _unserved(every, names),
+                "unserved": unserved,
                 "outbox": asdict(lag) if lag else None,
                 "server": facts(overview.server, SERVER),
                 "incidents": [incident.as_dict() for incident in incidents],
@@ -275,17 +257,6 @@ class Command(ConsoleCommand):
             yield self.style.WARNING("\n".join(lines))
 
 
-def _read_incidents(readers: Readers, options: Options) -> tuple[list[Incident], datetime]:
-    overview = readers.overview.read()
-    if options["this_host"]:
-        return host_incidents(overview, socket.gethostname()), overview.now
-    return read_incidents(readers, overview, oldest_seconds=options["max_oldest"]), overview.now
-
-
-def _look(readers: Readers) -> Seen:
-    return seen_in(readers.place, readers.overview.read(), outbox_lag(readers.place))
-
-
 def _unreachable(away: Mapping[str, Any]) -> str:
     where = "".join(f"Shard {number}: " for number in away.get("shards", ()))
     return f"critical redis_unreachable: {where}{one_line(away['text'], 2000)}"
@@ -307,15 +278,6 @@ def _outbox_text(lag: OutboxLag) -> str:
     more = " or more" if lag.jobs >= MOST_COUNTED else ""
     why = f": {one_line(lag.oldest_error)}" if lag.oldest_error else ""
     return f"Outbox: {count(lag.jobs, 'job')}{more}, the oldest for {duration(lag.oldest_seconds)}{why}"
-
-
-def _unserved(every: Sequence[Seen], names: list[str] | None) -> list[str]:
-    """Queues without a worker somewhere: those that are declared, and others in which jobs wait."""
-    found: set[str] = set()
-    for seen in every:
-        waiting = {row.details.name for row in seen.overview.queues if row.details.waiting}
-        found.update(unserved({*declared_queues(seen.place), *waiting}, seen.overview.workers))
-    return sorted(name for name in found if names is None or name in names)
 
 
 def _split(text: str | None) -> list[str] | None:

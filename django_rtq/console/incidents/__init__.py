@@ -1,6 +1,6 @@
 """What is wrong, since when, and what ends it: the same for the admin, commands, health checks, metrics and signals."""
 
-from django_rtq.console.incidents.detection import find_incidents, host_incidents, of_shards, read_incidents, seen_in
+from django_rtq.console.incidents.detection import find_incidents, look
 from django_rtq.console.incidents.incident import Action, Incident, Seen, Severity, worst_of
 
 __all__ = [
@@ -9,9 +9,6 @@ __all__ = [
     "Seen",
     "Severity",
     "find_incidents",
-    "host_incidents",
-    "of_shards",
-    "read_incidents",
-    "seen_in",
+    "look",
     "worst_of",
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -13,20 +13,25 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number, short_name
-from django_rtq.console.merging import EVERY, FIRST, LEAST, by
+from django_rtq.console.merging import EVERY, FIRST, LEAST, ONE, by, joined, merge_by
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.core.jobs.job import StrEnum
-from django_rtq.databases.outbox import OutboxLag
+from django_rtq.databases.outbox import OutboxLag, sum_of_lags
 
 
 class Severity(StrEnum):
-    """How bad an incident is."""
+    """How bad an incident is, the worst first."""
 
     CRITICAL = "critical"  # jobs do not run, or may get lost
     WARNING = "warning"
     INFO = "info"  # somebody wants it so
+
+    @property
+    def rank(self) -> int:
+        """0: the worst."""
+        return list(Severity).index(self)
 
 
 class Action(StrEnum):
@@ -64,7 +69,7 @@ class Incident:
     """Something that is wrong, with its subject: the fields that are not empty."""
 
     kind: str  # that of its detector
-    severity: Severity = field(metadata=by(lambda found: min(found, key=list(Severity).index)))
+    severity: Severity = field(metadata=by(lambda found: min(found, key=lambda each: each.rank)))
     since: datetime | None = field(default=None, metadata=LEAST)  # when it began, as Redis knows it; None: unknown
     #: It may have begun before `since`, where what Redis was asked for begins.
     began_earlier: bool = field(default=False, metadata=by(any))
@@ -190,16 +195,27 @@ def worst_of(incidents: Sequence[Incident]) -> str:
     return "ok" if not incidents or incidents[0].severity is Severity.INFO else str(incidents[0].severity)
 
 
+def worst_first(incidents: Iterable[Incident]) -> list[Incident]:
+    """The critical ones, then warnings, then what somebody wants so."""
+    return sorted(incidents, key=lambda incident: incident.severity.rank)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What detectors look at."""
+    """What detectors look at in a Redis, and what they find there; or in all shards together."""
 
-    overview: Overview
-    lag: OutboxLag | None = None
+    overview: Overview = field(metadata=ONE)
+    lag: OutboxLag | None = field(default=None, metadata=by(sum_of_lags))
     schedules: Sequence[ScheduleStatus] = ()
     oldest_seconds: float | None = None  # that a job may wait; None: what the settings say
     host: str = ""  # only the workers of this host are of interest
     place: str = ""  # the Redis that it is about
+    #: Queues that nobody serves, of which some are declared only.
+    unserved: Sequence[str] = field(default=(), metadata=by(lambda names: sorted({*joined(names)})))
+    #: The worst first. Of one kind and subject they are one, however many shards have it.
+    incidents: Sequence[Incident] = field(
+        default=(), metadata=by(lambda found: worst_first(merge_by("id", joined(found))))
+    )
 
     @property
     def queues(self) -> list[QueueDetails]:
@@ -209,6 +225,10 @@ class Seen:
     def ago(self, seconds: float | None) -> datetime | None:
         """The moment so many seconds before the server's time; None if these are unknown."""
         return self.overview.ago(seconds)
+
+    def in_shard(self, number: int) -> Seen:
+        """The same, of one of several: its incidents name it."""
+        return replace(self, incidents=[replace(incident, shards=(number,)) for incident in self.incidents])
 
 
 Find = Callable[[Seen], Iterator[Incident]]

@@ -13,7 +13,7 @@ import random
 import uuid
 from collections.abc import Mapping
 
-from django_rtq.console.incidents.detection import read_incidents, reported
+from django_rtq.console.incidents.detection import look, reported
 from django_rtq.console.incidents.incident import Incident
 from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.reading.readers import Readers
@@ -54,13 +54,12 @@ class IncidentWatcher(Loop):
         return INTERVAL_SECONDS - since + _jitter.uniform(0.0, JITTER_SECONDS)
 
     def _look(self) -> None:
-        overview = self._readers.overview.read()
-        found = read_incidents(self._readers, overview)
-        incidents = reported([*found, *self._silent_shards()])[:MAX_TRACKED]
+        seen = look(self._readers)
+        incidents = reported([*seen.incidents, *self._silent_shards()])[:MAX_TRACKED]
         opened, closed = track_incidents(
             self._broker,
             {incident.id: incident.dump() for incident in incidents},
-            seen_ms=round(overview.now.timestamp() * 1000),
+            seen_ms=round(seen.overview.now.timestamp() * 1000),
             gap_ms=round(INTERVAL_SECONDS * 500),
             token=uuid.uuid4().hex,
         )

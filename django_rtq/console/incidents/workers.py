@@ -52,7 +52,7 @@ def no_worker(seen: Seen) -> Iterator[Incident]:
 def queue_unserved(seen: Seen) -> Iterator[Incident]:
     """Queues with jobs that nobody serves."""
     waiting = _waiting(seen.overview) if seen.overview.living else {}
-    idle = [waiting[name] for name in unserved(waiting, seen.overview.workers)]
+    idle = [waiting[name] for name in without_worker(seen) if name in waiting]
     for queue in sorted(idle, key=lambda queue: -(queue.oldest_seconds or 0)):
         gone = queue.contact_seconds
         if gone is not None and gone <= get_config().lease_seconds:
@@ -62,7 +62,7 @@ def queue_unserved(seen: Seen) -> Iterator[Incident]:
         yield queue_unserved.incident(
             queue=queue.name,
             since=seen.ago(since),
-            count=waiting_jobs(queue),
+            count=queue.waiting,
             command=f"{COMMAND} --queues {queue.name}",
         )
 
@@ -75,7 +75,7 @@ def queue_unserved(seen: Seen) -> Iterator[Incident]:
 def queues_without_worker(seen: Seen) -> Iterator[Incident]:
     """Declared queues that nobody serves, and in which no job waits."""
     waiting = _waiting(seen.overview)
-    names = [name for name in unserved(declared_queues(seen.place), seen.overview.workers) if name not in waiting]
+    names = [name for name in without_worker(seen) if name not in waiting]
     if names and seen.overview.living:
         command = f"{COMMAND} --queues {','.join(names)}"
         yield queues_without_worker.incident(names=_names(names), command=command)
@@ -97,7 +97,7 @@ def workers_quiet(seen: Seen) -> Iterator[Incident]:
     overview, names = seen.overview, quiet_queues(seen.overview.workers)
     if not names:
         return
-    jobs = sum(waiting_jobs(row.details) for row in overview.queues if row.details.name in names)
+    jobs = sum(row.details.waiting for row in overview.queues if row.details.name in names)
     # A queue is quiet since the last of its workers is.
     serving = ([worker for worker in overview.living if name in worker.queues] for name in names)
     longest = max((min(workers, key=_quiet_seconds) for workers in serving), key=_quiet_seconds)
@@ -262,14 +262,14 @@ def job_hung(seen: Seen) -> Iterator[Incident]:
         )
 
 
-def waiting_jobs(queue: QueueDetails) -> int:
-    """How many jobs of a queue wait: for a worker, for their time, or because their task is paused."""
-    return queue.queued + queue.scheduled + queue.retrying
+def without_worker(seen: Seen) -> list[str]:
+    """The queues that nobody serves: those that tasks or settings declare, and others in which jobs wait."""
+    return unserved(sorted({*declared_queues(seen.place), *_waiting(seen.overview)}), seen.overview.workers)
 
 
 def _waiting(overview: Overview) -> dict[str, QueueDetails]:
-    """The queues with jobs that wait."""
-    return {row.details.name: row.details for row in overview.queues if waiting_jobs(row.details)}
+    """The queues with jobs that wait: for a worker, for their time, or because their task is paused."""
+    return {row.details.name: row.details for row in overview.queues if row.details.waiting}
 
 
 def _quiet_seconds(worker: WorkerDetails) -> float:

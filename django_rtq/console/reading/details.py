@@ -156,7 +156,7 @@ class QueueDetails:
 
     @property
     def waiting(self) -> int:
-        """The jobs that a purge deletes."""
+        """The jobs that wait: for a worker, for their time, or because their task is paused. A purge deletes them."""
         return self.queued + self.scheduled + self.retrying
 
     @property

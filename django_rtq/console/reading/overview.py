@@ -350,8 +350,9 @@ class SharedOverview:
         latest, age = self._latest, time.monotonic() - self._latest_at
         return latest if isinstance(latest, Overview) and age < GLANCE_SECONDS else None
 
-    def history(self, overview: Overview, minutes: int, step: int) -> list[Series]:
+    def history(self, minutes: int, step: int) -> list[Series]:
         """The counters of all queues, up to a minute old."""
+        overview = self.read()
         names, key = [row.details.name for row in overview.queues], (minutes, step)
         at, of, series = self._history.get(key, (0.0, [], []))
         if of != names or time.monotonic() - at >= HISTORY_SECONDS:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from django_rtq.console.reading.actions import Actions
 from django_rtq.console.reading.clients import ClientInQueue, ClientReader
@@ -46,11 +47,19 @@ class QueuePage:
     deploys: list[Deploy]  # the newest first; none without RTQ["VERSION"]
 
 
+class SilentShard(NamedTuple):
+    """A shard that did not answer."""
+
+    number: int
+    since: datetime  # when this process noticed it
+    error: str  # "": it has not answered yet
+
+
 class Readers:
     """What reads the queues of a broker. Any thread may use it."""
 
     is_of_all_shards = False
-    silent: Mapping[int, object] = {}  # shards that have not answered: nobody knows what they have
+    silent: Mapping[int, SilentShard] = {}  # shards that have not answered: nobody knows what they have
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -72,6 +81,10 @@ class Readers:
     def places(self) -> list[str]:
         """What it is about: one, or all shards."""
         return [self.place]
+
+    def every(self, read: Callable[[Readers], T]) -> list[T]:
+        """What it reads; with the readers of all shards, in each of those that answer, at once if a page waits."""
+        return [read(self)]
 
     def in_each_shard(self, do: Callable[[Readers], T]) -> list[T]:
         """Do it; with the readers of all shards, in each of them. Returns the results."""

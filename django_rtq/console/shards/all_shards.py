@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
-from django_rtq.console.reading.readers import Readers, readers_of
+from django_rtq.console.reading.readers import Readers, SilentShard, readers_of
 from django_rtq.core.broker.brokers import on_brokers_forgotten
 from django_rtq.core.broker.task_backends import shard_numbers, shard_place
 from django_rtq.databases.clocks import utc_now
@@ -19,14 +18,6 @@ from django_rtq.exceptions import BrokerError, BrokerUnavailable, RTQError
 
 ANSWER_SECONDS = 1.0  # for so long a page waits for a shard
 T = TypeVar("T")
-
-
-class SilentShard(NamedTuple):
-    """A shard that did not answer."""
-
-    number: int
-    since: datetime  # when this process noticed it
-    error: str  # "": it has not answered yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,10 @@ from django_rtq.console.reading.metrics.reader import TaskMetrics, merged_versio
 from django_rtq.console.reading.metrics.time_series import merge_series
 from django_rtq.console.reading.overview import Overview, SharedOverview
 from django_rtq.console.reading.queues import QueueReader
-from django_rtq.console.reading.readers import MOST_CLIENTS, QueuePage, Readers, readers_of
+from django_rtq.console.reading.readers import MOST_CLIENTS, QueuePage, Readers, SilentShard, readers_of
 from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
 from django_rtq.console.reading.task_details import TaskReader
-from django_rtq.console.shards.all_shards import ShardAnswers, SilentShard, ask_shards
+from django_rtq.console.shards.all_shards import ShardAnswers, ask_shards
 from django_rtq.console.shards.merged_page import merged_page, order, read_places, write_places
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import (
@@ -213,6 +213,7 @@ class _SharedOverview(SharedOverview):
         self._shards = shards
 
     read = _each("shared_overview.read", merge)
+    history = _each("shared_overview.history", joined)
 
     def glance(self) -> Overview | None:
         glances = [readers_of(shard_place(number)).shared_overview.glance() for number in shard_numbers()]

@@ -70,6 +70,11 @@ def test_a_redis_that_is_down_is_2(arguments):
     assert json.loads(json_out)["incidents"][0]["kind"] == "redis_unreachable"
 
 
+def test_of_a_host_nothing_is_told_that_the_project_accepts(broker):
+    with override_settings(RTQ={"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["host_without_worker"]}}):
+        assert check("--this-host") == (0, "ok\n")
+
+
 @pytest.mark.parametrize("settings", [{"LEASE_SECONDS": -5}, {"SHARDS": {"one": "x"}}])
 def test_wrong_settings_are_2(settings):
     with override_settings(RTQ=settings), pytest.raises(CommandError) as raised:

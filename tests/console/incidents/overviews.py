@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta, timezone
 
 from django_rtq.console.incidents import Seen, find_incidents
+from django_rtq.console.merging import merge
 from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.reading.metrics.task_failures import Runs, TaskFailures
 from django_rtq.console.reading.metrics.time_series import Series
@@ -91,6 +92,11 @@ def overview(*rows, workers=None, deploys=(), blocked=(), **server):
 def incidents(*rows, lag=None, **options):
     """What is wrong."""
     return find_incidents(Seen(overview=overview(*rows, **options), lag=lag))
+
+
+def of_shards(found):
+    """The incidents of some shards, by their numbers, as what was seen of all together has them."""
+    return merge(Seen(overview=overview(), incidents=each).in_shard(number) for number, each in found.items()).incidents
 
 
 def kinds(*rows, **options):

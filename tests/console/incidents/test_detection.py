@@ -9,11 +9,11 @@ from django.utils import translation
 from django.utils.translation import ngettext_lazy
 
 from django_rtq.console.incident_options import KINDS
-from django_rtq.console.incidents import Action, Severity, of_shards
+from django_rtq.console.incidents import Action, Severity
 from django_rtq.console.incidents.incident import DETECTORS, QUEUE
 from django_rtq.console.incidents.workers import workers_quiet
 from django_rtq.databases.outbox import OutboxLag
-from tests.console.incidents.overviews import ago, incidents, kinds, minutes, row
+from tests.console.incidents.overviews import ago, incidents, kinds, minutes, of_shards, row
 from tests.markdown import read, rows, section
 
 

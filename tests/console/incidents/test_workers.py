@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from django.test import override_settings
 
-from django_rtq.console.incidents import Action, Severity, host_incidents
+from django_rtq.console.incidents import Action, Seen, Severity, find_incidents
 from django_rtq.console.reading.details import UnknownTask
 from tests.console.incidents.overviews import ago, incidents, kinds, overview, row, running, worker
 
@@ -196,7 +196,7 @@ def test_hung_jobs_of_a_task_are_one_incident():
     ],
 )
 def test_of_a_host_only_its_workers_count(workers, found):
-    assert [each.kind for each in host_incidents(overview(row(), workers=workers), "web1")] == found
+    assert [each.kind for each in find_incidents(Seen(overview=overview(row(), workers=workers), host="web1"))] == found
 
 
 def unknown(task="shop.tasks.charge", *, seconds=10, jobs=5, workers=("web1:7:x", "web2:8:y")):

@@ -3,7 +3,7 @@
 import time
 
 from tests.app import tasks
-from tests.support.apps import read_incidents, readers_of
+from tests.support.apps import look, readers_of
 from tests.support.jobs import queued_job
 from tests.support.waiting import wait_until
 
@@ -17,7 +17,7 @@ def test_they_are_an_incident_at_once_and_one_line_in_the_log(rtq_worker, redis,
     worker = rtq_worker()
     wait_until(lambda: redis.zcard("{rtq:default}:scheduled") == 20 and known.state.is_final)
 
-    (found,) = [incident for incident in read_incidents(readers_of()) if incident.kind == "task_unknown"]
+    (found,) = [incident for incident in look(readers_of()).incidents if incident.kind == "task_unknown"]
     assert (found.task, found.queue, found.is_critical) == (TASK, "default", False)
     assert 10 <= found.values["count"] <= 20  # a half minute may have ended between them
     assert f":{worker.child}" in found.values["worker"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
@@ -16,18 +16,16 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.console.admin.filters import filter_query
 from django_rtq.console.formatting import format_duration, format_number, format_percent
-from django_rtq.console.incidents import Action, Incident, Severity, of_shards, worst_of
+from django_rtq.console.incidents import Action, Incident, Severity, worst_of
 from django_rtq.console.incidents.detection import reported
 from django_rtq.console.incidents.incident import DETECTORS
 from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.overview import Overview
+from django_rtq.console.reading.readers import SilentShard
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.render.column import PageUrl
 from django_rtq.console.sanitize import clean_text
-
-if TYPE_CHECKING:
-    from django_rtq.console.shards.all_shards import ShardAnswers
 
 #: What an action is called, its page, and which field of the incident is in the address of that.
 _PAGES: dict[Action, tuple[Any, str, str]] = {
@@ -107,8 +105,15 @@ class Health:
         return self.lines[self.shown :]
 
 
-def health_of(incidents: Sequence[Incident], overview: Overview, url: PageUrl) -> Health:
-    """The cards of these incidents: of each severity first those for which most jobs wait longest."""
+def health_of(
+    incidents: Sequence[Incident], overview: Overview, url: PageUrl, silent: Iterable[SilentShard] = ()
+) -> Health:
+    """The cards of these incidents: of each severity first those for which most jobs wait longest.
+
+    `silent`: shards that do not answer, which are incidents, too.
+    """
+    away = (silent_shard(each.number, each.error, since=each.since, is_missing=True) for each in silent)
+    incidents = reported([*away, *incidents])
     lines, more, seen = [], [], Counter[str]()
     ordered = _by_weight(incidents, overview.now)
     for incident in ordered:
@@ -138,15 +143,7 @@ def _by_weight(incidents: Sequence[Incident], now: datetime) -> list[Incident]:
         jobs = next((incident.values[name] for name in _JOBS if incident.values.get(name)), 1)
         return float(jobs) * max(1.0, (now - incident.since).total_seconds() if incident.since else 1.0)
 
-    return sorted(incidents, key=lambda each: (list(Severity).index(each.severity), -weight(each), not each.actions))
-
-
-def health_of_shards(
-    answers: ShardAnswers, found: Mapping[int, Sequence[Incident]], overview: Overview, url: PageUrl
-) -> Health:
-    """The same of all shards together, with those that are silent."""
-    silent = [silent_shard(each.number, each.error, since=each.since, is_missing=True) for each in answers.silent]
-    return health_of(reported([*silent, *of_shards(found)]), overview, url)
+    return sorted(incidents, key=lambda each: (each.severity.rank, -weight(each), not each.actions))
 
 
 def _url_in(url: PageUrl, number: int, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:

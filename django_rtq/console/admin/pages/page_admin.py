@@ -21,7 +21,6 @@ from django_rtq.console.admin.shards import in_shard, shard_links
 from django_rtq.console.admin.urls import page_url
 from django_rtq.console.nouns import Place
 from django_rtq.console.permissions import VIEW, UserPermissions
-from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import QueryError
 from django_rtq.console.render.column import PageUrl
@@ -228,11 +227,8 @@ def is_typed(request: HttpRequest, name: str) -> bool:
 def _counts(readers: Readers) -> dict[str, int | str]:
     """The numbers in the navigation, by model: of an overview that was read a moment ago; "": unknown."""
     overview = readers.shared_overview.glance()
-    return {"job": "", "deadletter": "", "worker": ""} if overview is None else counts_of(overview)
-
-
-def counts_of(overview: Overview) -> dict[str, int | str]:
-    """The numbers in the navigation, by model."""
+    if overview is None:
+        return {"job": "", "deadletter": "", "worker": ""}
     queues = [row.details for row in overview.queues]
     return {
         "job": sum(queue.running for queue in queues),

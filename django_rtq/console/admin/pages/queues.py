@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -13,31 +13,25 @@ from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.display import overview
 from django_rtq.console.admin.display.charts.history import SPANS, deploy_events, history_charts, span_links
-from django_rtq.console.admin.display.incidents import Health, health_of, health_of_shards
+from django_rtq.console.admin.display.incidents import health_of
 from django_rtq.console.admin.display.jobs import JobTable
-from django_rtq.console.admin.pages.page_admin import counts_of, place_of
+from django_rtq.console.admin.pages.page_admin import place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin, wanted_in
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.formatting import format_duration
-from django_rtq.console.incidents import Incident, find_incidents, seen_in
-from django_rtq.console.merging import joined, merge
+from django_rtq.console.incidents import look
 from django_rtq.console.reading.details import QueueDetails
-from django_rtq.console.reading.metrics.time_series import Series
 from django_rtq.console.reading.overview import Overview
-from django_rtq.console.reading.readers import Readers
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import buttons, listing, tables
 from django_rtq.console.render.sheet import Wanted
 from django_rtq.console.sanitize import clean_text
-from django_rtq.console.shards.all_shards import ask_shards
 from django_rtq.console.subjects.clients import OF_QUEUE
 from django_rtq.console.subjects.jobs import JOBS
 from django_rtq.console.subjects.queues import QUEUES, Queue
 from django_rtq.console.subjects.versions import VERSIONS
-from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
-from django_rtq.databases.outbox import OutboxLag, outbox_lag, sum_of_lags
 
 
 class QueueAdmin(SheetAdmin):
@@ -50,40 +44,13 @@ class QueueAdmin(SheetAdmin):
     def list(self, request: HttpRequest) -> HttpResponse:
         """The overview of all queues."""
         chosen = query_params.get_choice(request.GET, "span", SPANS, "1h")
-        readers = place_of(request).readers
-        if readers.is_of_all_shards:
-            return self._overview_of_shards(request, chosen)
-        front, series = _read_overview(readers, chosen, is_fresh=REFRESH_HEADER not in request.headers)
-        lag = outbox_lag(readers.place)
-        incidents = find_incidents(seen_in(readers.place, front, lag))
-        return self._render_overview(request, chosen, front, series, lag, health_of(incidents, front, self.url))
-
-    def _overview_of_shards(self, request: HttpRequest, chosen: str) -> HttpResponse:
-        """The same of all shards together. Raises BrokerError if none answers."""
-        read = partial(_read_overview, chosen=chosen, is_fresh=REFRESH_HEADER not in request.headers)
-        answers = ask_shards(read)
-        fronts, of_shards = zip(*answers.checked().values(), strict=True)
-        front, series = merge(fronts), joined(of_shards)
-        lags: dict[int, OutboxLag | None] = {}
-        found: dict[int, list[Incident]] = {}
-        for number, (of_shard, _series) in answers.by_shard.items():
-            lags[number] = outbox_lag(place := shard_place(number))
-            found[number] = find_incidents(seen_in(place, of_shard, lags[number]))
-        health, lag = health_of_shards(answers, found, front, self.url), sum_of_lags(lags.values())
-        more = {"counts": counts_of(front), "unanswered": answers.silent}
-        return self._render_overview(request, chosen, front, series, lag, health, **more)
-
-    def _render_overview(
-        self,
-        request: HttpRequest,
-        chosen: str,
-        front: Overview,
-        series: Sequence[Series],
-        lag: OutboxLag | None,
-        health: Health,
-        **more: Any,
-    ) -> HttpResponse:
-        span, wanted = SPANS[chosen], wanted_in(request, self.sheet)
+        readers, span, wanted = place_of(request).readers, SPANS[chosen], wanted_in(request, self.sheet)
+        is_fresh = REFRESH_HEADER not in request.headers
+        seen = look(readers, lambda each: each.shared_overview.read(fresh=is_fresh))
+        front, series = seen.overview, [row.series for row in seen.overview.queues]
+        if chosen != "1h" and front.queues:
+            series = readers.shared_overview.history(span.read_minutes, span.step)
+        health = health_of(seen.incidents, front, self.url, readers.silent.values())
         sort = wanted.query("")["sort"]
         events = deploy_events(front.deploys)
         context = {
@@ -91,12 +58,11 @@ class QueueAdmin(SheetAdmin):
             "title": _("Task queues"),
             "health": health,
             "figures": overview.figures(front, self.url),
-            "totals": overview.totals(front, self.url, lag),
+            "totals": overview.totals(front, self.url, seen.lag),
             "charts": history_charts(series, span, events) if series else [],
             "spans": span_links(
                 SPANS, chosen, lambda key: self.url("queue_changelist", query={"span": key, "sort": sort})
             ),
-            **more,
         }
         return self.render(request, "overview.html", context)
 
@@ -158,15 +124,6 @@ class QueueAdmin(SheetAdmin):
 
     def back(self, request: HttpRequest, verb: Verb, target: Target) -> str:
         return self.url("queue_changelist") if verb.name == "forget" else super().back(request, verb, target)
-
-
-def _read_overview(readers: Readers, chosen: str, *, is_fresh: bool) -> tuple[Overview, list[Series]]:
-    """The overview, and the counters of its queues in the chosen time."""
-    shared, span = readers.shared_overview, SPANS[chosen]
-    front = shared.read(fresh=is_fresh)
-    if chosen == "1h" or not front.queues:
-        return front, [row.series for row in front.queues]
-    return front, shared.history(front, span.read_minutes, span.step)
 
 
 def _check_name(name: str) -> None:

@@ -15,7 +15,7 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.heartbeat import START_SECONDS, Heartbeat
 from django_rtq.exceptions import BrokerFull, BrokerRefused, BrokerUnavailable
-from tests.support.apps import needs, read_incidents, readers_of
+from tests.support.apps import look, needs, readers_of
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -323,7 +323,7 @@ def test_while_processes_crash_before_they_run_a_job_the_supervisor_is_listed_an
         (worker,) = readers.workers([QUEUE])
         assert (worker.crash_loop, worker.slots, worker.pid) == ("was killed by SIGSEGV", 0, os.getpid())
         assert worker.queues == [QUEUE, "low"]
-    (incident,) = [each for each in read_incidents(readers_of()) if each.kind == "worker_crash_loop"]
+    (incident,) = [each for each in look(readers_of()).incidents if each.kind == "worker_crash_loop"]
     assert "was killed by SIGSEGV" in incident.text
 
     heartbeat.tell_crash_loop("")
