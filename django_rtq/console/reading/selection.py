@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -70,18 +70,40 @@ class Selection:
 
     def narrowed(self, text: str = "", **fields: str | datetime | Iterable[str]) -> Selection:
         """Those of them that match a query, and have these fields of one. Raises QueryError."""
-        draft = _Draft.of(self)
+        texts, given = [self.filter.text] if self.filter.text else [], list[tuple[str, Any, str]]()
         for word in words_of(text):
-            draft.read(word)
+            if parts := _FIELD.fullmatch(word):
+                given.append((parts[1], _unquoted(parts[2]), word))
+            else:
+                texts.append(_unquoted(word))
         for name, value in fields.items():
             if not isinstance(value, Iterable | datetime):
                 raise TypeError(f"{name}={value!r}: give a text, a datetime, or several texts.")
             values = [value] if isinstance(value, str | datetime) else list(value)
-            if not values:  # they must not become all of them
-                raise query_error(f"{name}:", _("a value is missing behind the colon"))
-            for each in values:
-                draft.add(name, each, f"{name}:{each}")
-        return draft.selection(self)
+            # No value must not become all of them.
+            given += [(name, each, f"{name}:{each}") for each in values] or [(name, None, f"{name}:")]
+        several: dict[str, list[str]] = {"queue": [], "state": []}
+        before = {name: getattr(self.filter, name) for name in _SINGLE.values()}
+        single = {name: value for name, value in before.items() if value != getattr(ALL_JOBS, name)}
+        for name, value, word in given:
+            checked = _checked(name, value, word)
+            if name in several:
+                several[name].append(checked)
+            elif _SINGLE[name] in single:
+                raise query_error(word, _("%(field)s is given twice") % {"field": name})
+            else:
+                single[_SINGLE[name]] = checked
+        outcome = self.filter.outcome
+        states = _within("state", several["state"], [outcome] if outcome else self.states)
+        outcomes = [state for state in states if state in OUTCOMES]
+        if outcomes and len(states) > 1:
+            raise query_error(f"state:{outcomes[0]}", _("it cannot be combined with another state"))
+        return replace(
+            self,
+            filter=replace(self.filter, **single, text=" ".join(texts), outcome="".join(outcomes)),
+            queues=_within("queue", several["queue"], self.queues),
+            states=("finished",) if outcomes else states,
+        )
 
     def __str__(self) -> str:
         """The query, without the moment of the snapshot: parse() reads it as the same selection."""
@@ -120,67 +142,24 @@ def past_moment(text: str) -> datetime | None:
     return make_aware(moment) if is_naive(moment) else moment
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A query that is being read."""
-
-    queues: list[str] = field(default_factory=list)
-    states: list[str] = field(default_factory=list)
-    text: list[str] = field(default_factory=list)  # words that are no fields
-    single: dict[str, Any] = field(default_factory=dict)  # attribute of JobFilter -> value
-
-    @classmethod
-    def of(cls, selection: Selection) -> _Draft:
-        """Another one that goes on from a selection."""
-        wanted = selection.filter
-        given = {name: getattr(wanted, name) for name in _SINGLE.values()}
-        return cls(
-            text=[wanted.text] if wanted.text else [],
-            single={name: value for name, value in given.items() if value != getattr(ALL_JOBS, name)},
-        )
-
-    def read(self, word: str) -> None:
-        """Add a word of a query."""
-        parts = _FIELD.fullmatch(word)
-        if parts is None:
-            self.text.append(_unquoted(word))
-        else:
-            self.add(parts[1], _unquoted(parts[2]), word)
-
-    def add(self, name: str, value: str | datetime, word: str) -> None:
-        """Add a field. `word`: it and its value, for errors."""
-        if not value and name != "client":
-            raise query_error(word, _("a value is missing behind the colon"))
-        if name in ("since", "before"):
-            value = _moment(word, value)
-        elif isinstance(value, datetime):
-            value = value.isoformat()
-        if name == "queue":
-            if not is_queue_name(value):
-                raise query_error(word, _("no queue can have this name"))
-            self.queues.append(str(value))
-        elif name == "state":
-            self.states.append(_state(word, str(value)))
-        elif name in _SINGLE:
-            if _SINGLE[name] in self.single:
-                raise query_error(word, _("%(field)s is given twice") % {"field": name})
-            self.single[_SINGLE[name]] = value
-        else:
-            raise _unknown_field(word, name)
-
-    def selection(self, before: Selection) -> Selection:
-        """The selection, of those before."""
-        states = _within("state", self.states, [before.filter.outcome] if before.filter.outcome else before.states)
-        outcomes = [state for state in states if state in OUTCOMES]
-        if outcomes and len(states) > 1:
-            hint = _("it cannot be combined with another state")
-            raise query_error(f"state:{outcomes[0]}", hint)
-        return replace(
-            before,
-            filter=replace(before.filter, text=" ".join(self.text), outcome="".join(outcomes), **self.single),
-            queues=_within("queue", self.queues, before.queues),
-            states=("finished",) if outcomes else states,
-        )
+def _checked(name: str, value: Any, word: str) -> Any:
+    """The value of a field. `word`: it and its value, for errors. Raises QueryError."""
+    if value is None or (not value and name != "client"):
+        raise query_error(word, _("a value is missing behind the colon"))
+    if name in ("since", "before"):
+        if moment := past_moment(value if isinstance(value, str) else value.isoformat()):
+            return moment
+        raise query_error(word, _("this is not a time; write for example 90s, 30min, 2h, 7d or 2026-01-31T08:00"))
+    if name not in FIELDS:
+        reason = _("there is no such field; the fields are %(fields)s. To search for this text, put it in quotes")
+        raise query_error(word, reason % {"fields": ", ".join(FIELDS)}, did_you_mean(name, FIELDS))
+    value = value.isoformat() if isinstance(value, datetime) else str(value)
+    if name == "queue" and not is_queue_name(value):
+        raise query_error(word, _("no queue can have this name"))
+    if name == "state" and value not in (allowed := (*LISTS, *OUTCOMES)):
+        reason = _("there is no such state; the states are %(states)s") % {"states": ", ".join(allowed)}
+        raise query_error(word, reason, did_you_mean(value, allowed))
+    return value
 
 
 def _within(field: str, values: Iterable[str], before: Sequence[str]) -> tuple[str, ...]:
@@ -208,28 +187,6 @@ def words_of(text: str) -> Iterator[str]:
             raise QueryError(_("%(word)s: a quotation mark is missing at its end.") % {"word": text[at:]})
         yield word[0]
         at = word.end()
-
-
-def _moment(word: str, value: str | datetime) -> datetime:
-    moment = past_moment(value if isinstance(value, str) else value.isoformat())
-    if moment is None:
-        raise query_error(word, _("this is not a time; write for example 90s, 30min, 2h, 7d or 2026-01-31T08:00"))
-    return moment
-
-
-def _state(word: str, value: str) -> str:
-    allowed = (*LISTS, *OUTCOMES)
-    if value not in allowed:
-        reason = _("there is no such state; the states are %(states)s") % {"states": ", ".join(allowed)}
-        raise query_error(word, reason, did_you_mean(value, allowed))
-    return value
-
-
-def _unknown_field(word: str, name: str) -> QueryError:
-    reason = _("there is no such field; the fields are %(fields)s. To search for this text, put it in quotes") % {
-        "fields": ", ".join(FIELDS)
-    }
-    return query_error(word, reason, did_you_mean(name, FIELDS))
 
 
 def _value_text(value: str | datetime | None) -> str | None:
