@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from django_rtq.console.log_lines import MAX_LINES, write_line
+from django_rtq.console.log_lines import MAX_LINES, MAX_TEXT, write_line
 from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.conf.config import Config
@@ -31,19 +31,10 @@ from django_rtq.exceptions import BrokerError, TimeLimitExceeded
 
 PAUSE_SECONDS = 0.25  # between the first line and its sending, and between two sendings
 MAX_WAITING = 5_000  # lines kept while Redis is unreachable, of all jobs together; the oldest are dropped
-_LONGEST_MESSAGE, _LONGEST_TRACEBACK = 5_000, 15_000  # characters
 _MAX_FRAMES = 20
 _ENQUEUED_MS = 1_000  # at the most between the making of a job and its enqueueing, if the clocks agree
 
 logger = logging.getLogger("django_rtq")
-
-
-class _Line(NamedTuple):
-    at_ms: int
-    level: str
-    logger: str
-    message: str
-    traceback: str
 
 
 class _Part(NamedTuple):
@@ -51,7 +42,7 @@ class _Part(NamedTuple):
 
     run: Run
     number: int
-    lines: list[_Line]
+    lines: list[str]
     over_ms: int | None
 
 
@@ -102,13 +93,15 @@ class JobLogs:
         if not isinstance(run, Run) or self._stopped.is_set() or f"{record.name}.".startswith("django_rtq."):
             return
         try:
-            line = _line_of(record)
+            line = _line_of(record, run.attempt)
         except (TimeLimitExceeded, RecursionError):
             raise  # as logging does: a __str__ that logs itself would else go on, in each call again
         except Exception as error:  # noqa: BLE001 - a bad format, or what the __str__ of an argument raises
-            message = record.msg[:_LONGEST_MESSAGE] if isinstance(record.msg, str) else ""
+            message = record.msg[:MAX_TEXT] if isinstance(record.msg, str) else ""
             message = f"{message} ({type(error).__name__}: the line could not be formatted)"
-            line = _Line(int(record.created * 1000), record.levelname, record.name, message, "")
+            level: Any = record.levelname  # addLevelName() takes anything
+            level = level if isinstance(level, str) else "ERROR"
+            line = write_line(run.attempt, int(record.created * 1000), level, record.name, message)
         if run.log_lines is None:
             run.log_lines = deque(maxlen=MAX_LINES)
         run.log_lines.append(line)
@@ -149,12 +142,7 @@ class JobLogs:
 
     def _call(self, part: _Part) -> list[Argument]:
         run, over_ms = part.run, "" if part.over_ms is None else part.over_ms
-        try:
-            lines = [write_line(run.attempt, *line) for line in part.lines]
-        except Exception as error:  # noqa: BLE001 - the name of a level may be anything
-            text = f"{type(error).__name__} while lines were written"
-            lines = [write_line(run.attempt, part.lines[-1].at_ms, "ERROR", "django_rtq", text)]
-        return [run.job_id, f"{self._token}-{part.number}", over_ms, len(lines), *lines]
+        return [run.job_id, f"{self._token}-{part.number}", over_ms, len(part.lines), *part.lines]
 
     # -- in its own thread
 
@@ -204,8 +192,8 @@ def _was_ready_later(run: Run) -> bool:
     return run.is_open and run.ready_ms > made_ms(run.id) + _ENQUEUED_MS
 
 
-def _line_of(record: logging.LogRecord) -> _Line:
+def _line_of(record: logging.LogRecord, attempt: int) -> str:
     error = record.exc_info[1] if record.exc_info else None
     traceback = "" if error is None else format_error(error, error.__traceback__, max_frames=_MAX_FRAMES).rstrip()
-    message = record.getMessage()[:_LONGEST_MESSAGE]
-    return _Line(int(record.created * 1000), record.levelname, record.name, message, traceback[-_LONGEST_TRACEBACK:])
+    at_ms, message = int(record.created * 1000), record.getMessage()
+    return write_line(attempt, at_ms, record.levelname, record.name, message, traceback)
