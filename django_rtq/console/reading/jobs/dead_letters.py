@@ -136,25 +136,18 @@ def read_groups(queue: str, reply: Sequence[Any]) -> list[DeadGroup]:
     """Read the reply of the script `dead_groups`."""
     groups = []
     for count, first, last, newest_id, task, error_class, record, failure in reply[1:]:
-        name, class_name = task.decode(errors="replace"), error_class.decode(errors="replace")
-        if record or failure:
-            newest = read_dead_letter(queue, b"", record, failure)
-            name, class_name = newest.task, newest.newest_error[0]
+        newest = read_dead_letter(queue, newest_id, record, failure)
+        kind, message = newest.newest_error
         group = DeadGroup(
             queue=queue,
-            task=name,
-            error_class=class_name,
+            task=newest.task or task.decode(errors="replace"),
+            error_class=kind or error_class.decode(errors="replace"),
             count=count,
             first_at=clock_moment(float(first)),
             last_at=clock_moment(float(last)),
-            newest_id=newest_id.decode(errors="replace"),
-            message=_message(record, failure),
-            shards=(shard_in(newest_id.decode(errors="replace")),),
+            newest_id=newest.id,
+            message=message,
+            shards=(shard_in(newest.id),),
         )
         groups.append(group)
     return groups
-
-
-def _message(record: bytes, failure: bytes) -> str:
-    """The message, from the beginnings of a record and of its newest failure."""
-    return read_dead_letter("", b"", record, failure).newest_error[1]
