@@ -21,49 +21,26 @@ from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.run_metrics import Calls, RunMetrics
 
 REPORT_SECONDS = 1.0
-_SHORT_WAITS = [bucket_of(ms) for ms in range(1000)]
 _MAX_PER_CALL = 500  # counters or clients per script call
 _Counted = TypeVar("_Counted")
+
+
+_WAITS = 100_000  # is added to the buckets of waits, which lie among those of runs
+_SHORT_WAITS = [_WAITS + bucket_of(ms) for ms in range(1000)]
 
 
 class TaskCounts:
     """Outcomes and durations of the runs of one task."""
 
-    __slots__ = ("done_seconds", "dump", "failed_seconds", "outcomes", "runs", "wait_ms", "waits")
+    __slots__ = ("buckets", "done_seconds", "dump", "failed_seconds", "outcomes", "wait_ms")
 
     def __init__(self) -> None:
         self.outcomes: defaultdict[str, int] = defaultdict(int)  # done, failed, retried, dead, expired
+        self.buckets: dict[int, int] = {}  # of runs and waits -> number
+        self.wait_ms = 0  # how long the jobs that succeeded had waited, together
         self.done_seconds = 0.0  # how long the runs that succeeded took, together
         self.failed_seconds = 0.0
-        self.wait_ms = 0  # how long the jobs that succeeded had waited, together
-        self.runs: dict[int, int] = {}  # bucket -> number of runs
-        self.waits: dict[int, int] = {}
-        self.dump = b""  # what make_dump() returned; empty: a run was counted since
-
-    def make_dump(self, queue: str, task: str) -> bytes:
-        """All numbers, for load_counts()."""
-        self.dump = marshal.dumps(
-            (
-                queue,
-                task,
-                dict(self.outcomes),
-                self.done_seconds,
-                self.failed_seconds,
-                self.wait_ms,
-                self.runs,
-                self.waits,
-            )
-        )
-        return self.dump
-
-    def counters(self) -> Iterator[tuple[str, int]]:
-        """Name (without the task) and value of each counter."""
-        yield from self.outcomes.items()
-        yield "run_us", round((self.done_seconds + self.failed_seconds) * 1_000_000)
-        yield "wait_ms", self.wait_ms
-        for letter, buckets in (("r", self.runs), ("w", self.waits)):
-            for bucket, number in buckets.items():
-                yield f"{letter}{bucket}", number
+        self.dump = b""  # for load_counts(); empty: a run was counted since
 
 
 class ClientCounts:
@@ -72,8 +49,7 @@ class ClientCounts:
     __slots__ = ("runs", "seconds")
 
     def __init__(self) -> None:
-        self.runs = 0
-        self.seconds = 0.0
+        self.runs, self.seconds = 0, 0.0
 
 
 class QueueCounts:
@@ -87,11 +63,13 @@ class QueueCounts:
 
     def calls(self) -> Iterator[Sequence[Argument]]:
         """The arguments of the script calls that store them."""
-        counters = [
-            (f"{name} {task}", number) for task, of_task in self.tasks.items() for name, number in of_task.counters()
-        ]
-        seconds = sum(of_task.done_seconds for of_task in self.tasks.values())
-        sums = (round(seconds * 1000), sum(of_task.wait_ms for of_task in self.tasks.values()))
+        counters, tasks = list[tuple[str, int]](), self.tasks.values()
+        for task, one in self.tasks.items():
+            run_us = round((one.done_seconds + one.failed_seconds) * 1_000_000)
+            numbers = {**one.outcomes, "run_us": run_us, "wait_ms": one.wait_ms}
+            numbers |= {f"r{at}" if at < _WAITS // 2 else f"w{at - _WAITS}": n for at, n in one.buckets.items()}
+            counters += [(f"{kind} {task}", number) for kind, number in numbers.items()]
+        sums = round(sum(one.done_seconds for one in tasks) * 1000), sum(one.wait_ms for one in tasks)
         for part in _parts(counters):
             yield (*sums, len(part), *(value for pair in part for value in pair))
             sums = (0, 0)
@@ -105,11 +83,10 @@ def load_counts(dump: bytes) -> defaultdict[str, QueueCounts]:
     queues: defaultdict[str, QueueCounts] = defaultdict(QueueCounts)
     stream = BytesIO(dump)
     while stream.tell() < len(dump):
-        queue, task, outcomes, done_seconds, failed_seconds, wait_ms, runs, waits = marshal.load(stream)
-        of_task = queues[queue].tasks[task]
-        of_task.outcomes.update(outcomes)
-        of_task.done_seconds, of_task.failed_seconds, of_task.wait_ms = done_seconds, failed_seconds, wait_ms
-        of_task.runs, of_task.waits = runs, waits
+        queue, task, outcomes, *others = marshal.load(stream)
+        one = queues[queue].tasks[task]
+        one.outcomes.update(outcomes)
+        one.buckets, one.wait_ms, one.done_seconds, one.failed_seconds = others
     return queues
 
 
@@ -130,43 +107,44 @@ class CountedRuns(RunMetrics):
         of_task.wait_ms += wait_ms
         of_client.runs += 1
         of_client.seconds += seconds
-        runs, waits = of_task.runs, of_task.waits
         # bucket_of(), inlined.
         fraction, octave = frexp(seconds)
-        bucket = int(fraction * BUCKETS) + octave * BUCKETS
-        runs[bucket] = runs.get(bucket, 0) + 1
-        bucket = _SHORT_WAITS[wait_ms] if wait_ms < 1000 else bucket_of(wait_ms)
-        waits[bucket] = waits.get(bucket, 0) + 1
+        buckets, bucket = of_task.buckets, int(fraction * BUCKETS) + octave * BUCKETS
+        buckets[bucket] = buckets.get(bucket, 0) + 1
+        bucket = _SHORT_WAITS[wait_ms] if wait_ms < 1000 else _WAITS + bucket_of(wait_ms)
+        buckets[bucket] = buckets.get(bucket, 0) + 1
 
     def add_failed(self, run: Run, *outcomes: str) -> None:
         """Count a run that failed or expired. A record that could not be read is not counted."""
         if not run.is_open:
             return
-        of_queue = self._queues[run.queue]
-        of_task = of_queue.tasks[run.task_name]
-        of_task.dump = b""
-        for outcome in outcomes:
-            of_task.outcomes[outcome] += 1
+        self.add(run.queue, run.task_name, *outcomes)
         if "failed" in outcomes:
+            of_queue = self._queues[run.queue]
+            of_task, of_client = of_queue.tasks[run.task_name], of_queue.clients[run.client]
             bucket = bucket_of(run.seconds)
-            of_task.runs[bucket] = of_task.runs.get(bucket, 0) + 1
+            of_task.buckets[bucket] = of_task.buckets.get(bucket, 0) + 1
             of_task.failed_seconds += run.seconds
-            of_client = of_queue.clients[run.client]
             of_client.runs += 1
             of_client.seconds += run.seconds
 
     def add(self, queue: str, task: str, *outcomes: str) -> None:
         """Count a run of a process that was killed, in its place."""
+        of_task = self._queues[queue].tasks[task]
+        of_task.dump = b""
         for outcome in outcomes:
-            self._queues[queue].tasks[task].outcomes[outcome] += 1
+            of_task.outcomes[outcome] += 1
 
     def dump(self) -> bytes:
         """What was counted by task since the last report, for load_counts(). Only tasks that ran since then cost."""
-        return b"".join(
-            one.dump or one.make_dump(queue, task)
-            for queue, counts in self._queues.items()
-            for task, one in counts.tasks.items()
-        )
+        dumps = []
+        for queue, of_queue in self._queues.items():
+            for task, one in of_queue.tasks.items():
+                if not one.dump:
+                    counted = dict(one.outcomes), one.buckets, one.wait_ms, one.done_seconds, one.failed_seconds
+                    one.dump = marshal.dumps((queue, task, *counted))
+                dumps.append(one.dump)
+        return b"".join(dumps)
 
     def make_due(self) -> bool:
         """Report them in the next round trip. False: there are none."""
@@ -180,18 +158,6 @@ class CountedRuns(RunMetrics):
         queues, self._queues = self._queues, defaultdict(QueueCounts)
         self._report_at = time.monotonic() + REPORT_SECONDS
         return {queue: list(of_queue.calls()) for queue, of_queue in queues.items()}
-
-    def queues(self) -> list[str]:
-        """Those with something to report."""
-        return list(self._queues)
-
-    def calls(self, queue: str) -> Calls:
-        """Those that report what was counted of a queue."""
-        return list(self._queues[queue].calls())
-
-    def forget(self, queue: str) -> None:
-        """What was counted of a queue is reported."""
-        self._queues.pop(queue, None)
 
 
 def _parts(counted: Sequence[_Counted]) -> Iterator[Sequence[_Counted]]:

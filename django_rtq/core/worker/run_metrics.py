@@ -38,17 +38,6 @@ class RunMetrics:
         """By queue the calls that report it. Empty if the last report was a moment ago."""
         return {}
 
-    def queues(self) -> list[str]:
-        """Those with something to report."""
-        return []
-
-    def calls(self, queue: str) -> Calls:
-        """Those that report what was counted of a queue."""
-        return []
-
-    def forget(self, queue: str) -> None:
-        """What was counted of a queue is reported."""
-
 
 def make_metrics(dump: bytes = b"") -> RunMetrics:
     """Those of the app that counts."""

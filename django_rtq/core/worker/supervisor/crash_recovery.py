@@ -13,7 +13,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from django_rtq.core import signals
@@ -35,7 +35,7 @@ from django_rtq.core.worker.outcome import (
     failure_line,
     send_failed,
 )
-from django_rtq.core.worker.run_metrics import RunMetrics, make_metrics
+from django_rtq.core.worker.run_metrics import Calls, RunMetrics, make_metrics
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 
@@ -57,6 +57,7 @@ class _CrashedProcess:
     finished: Sequence[Report]  # jobs that were over; Redis may not have their outcomes
     dumps: tuple[bytes, bytes, bytes]  # what it had counted of runs, and not sent: see SharedState.counts()
     counts: RunMetrics | None = None  # the one of them that applies
+    unsent: dict[str, Calls] = field(default_factory=dict)  # what is left to send of it, by queue
 
 
 class CrashRecovery(Loop):
@@ -142,9 +143,10 @@ class CrashRecovery(Loop):
         if process.blamed:
             self._blame(process, held)
         settle_finished(self._broker, self._queues, process.worker, process.finished, counts=process.counts)
-        for queue in process.counts.queues():
-            self._broker.settle(process.worker, queue, Settlement(metrics=process.counts.calls(queue)))
-            process.counts.forget(queue)
+        process.unsent |= process.counts.take_due()
+        for queue in list(process.unsent):
+            self._broker.settle(process.worker, queue, Settlement(metrics=process.unsent[queue]))
+            del process.unsent[queue]
         self._progress_at = time.monotonic()
         self._record_timeouts(process, send_later)
         for queue in self._queues:
@@ -201,7 +203,7 @@ class CrashRecovery(Loop):
         report = Report(RETRIED if isinstance(outcome, Retried) else BURIED, job_id, delay_ms, line.encode())
         counts = make_metrics()  # the process that was to count this run was killed
         counts.add(job.queue, job.task, *COUNTED_AS[report.verb])
-        settlement = Settlement(reports=[report], metrics=counts.calls(job.queue))
+        settlement = Settlement(reports=[report], metrics=counts.take_due().get(job.queue, []))
         if not self._broker.settle(worker, job.queue, settlement):
             send_later.append(partial(send_failed, CrashRecovery, job, job.id, outcome))
 
@@ -218,7 +220,7 @@ def settle_finished(
     not run again (G2). Raises BrokerError. May be repeated.
 
     Their signals were sent by the process. `counts`: what a dead process had counted, without these jobs. They
-    are added, and what was sent is removed. A process that lives counts them itself.
+    are added to it. A process that lives counts them itself.
     """
     if not finished:
         return
@@ -230,14 +232,11 @@ def settle_finished(
         settlement = Settlement()
         for job in unreported:
             settlement.add(report_of(job, worker))
-        if counts is not None:
-            heads = broker.heads(queue, [job.job_id for job in unreported])
-            for job, (_, task) in zip(unreported, heads, strict=True):
-                if task and job.verb in COUNTED_AS:
-                    counts.add(queue, task, *COUNTED_AS[job.verb])
-            settlement.metrics = counts.calls(queue)
-            counts.forget(queue)
+        heads = [] if counts is None else broker.heads(queue, [job.job_id for job in unreported])
         broker.settle(worker, queue, settlement)
+        for job, (_, task) in zip(unreported, heads, strict=False):
+            if counts is not None and task and job.verb in COUNTED_AS:
+                counts.add(queue, task, *COUNTED_AS[job.verb])
         logger.info("settled finished jobs of worker %s: %d", worker, len(unreported))
         for job in unreported:
             if job.verb == ACKED and is_result_lost(job.text):
