@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +9,8 @@ from django.core.management.base import CommandError
 from django.utils.translation import override
 
 from django_rtq.console.commands.command import AFTER, ALL, CLIENT, LIMIT, NO_INPUT, QUEUE, Action
-from django_rtq.console.commands.prompts import job_id, known_queues, past_time, utf8_text
+from django_rtq.console.commands.prompts import job_id, known_queues, utf8_text
 from django_rtq.console.reading.actions import ACTIONS, Verb
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import LISTS
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import QueryError, Selection
@@ -35,14 +33,8 @@ IDS = Argument("ids", nargs="*", type=job_id, metavar="ID", help="Ids of jobs, o
 
 
 def _state(usual: Sequence[str], allowed: Sequence[str]) -> Argument:
-    def states(text: str) -> tuple[str, ...]:
-        names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-        if not names or not set(names) <= set(allowed):
-            raise ArgumentTypeError(f"{text!r} is not one or more of {', '.join(allowed)}.")
-        return names
-
     text = f"Only those in these states, of {', '.join(allowed)} (default: {', '.join(usual)})."
-    return Argument("--state", metavar="A,B", type=states, help=text)
+    return Argument("--state", metavar="A,B", help=text)
 
 
 def _which(limit: str, *others: Argument) -> list[Argument]:
@@ -64,7 +56,6 @@ def _which(limit: str, *others: Argument) -> list[Argument]:
         Argument(
             "--since",
             metavar="WHEN",
-            type=past_time,
             help="Only those that died, finished, are due, or else became ready since then: 90s, 30min, 2h, 7d ago, or "
             "a time such as 2026-01-31T08:00.",
         ),
@@ -72,8 +63,7 @@ def _which(limit: str, *others: Argument) -> list[Argument]:
             "--query",
             metavar="QUERY",
             type=utf8_text,
-            help="Only those that the search of the admin finds, such as 'state:dead task:ship since:1h'; "
-            "without other filters.",
+            help="Only those that the search of the admin finds, such as 'state:dead task:ship since:1h'.",
         ),
         LIMIT.but(help=limit),
         ALL.but(help="All jobs, or all that match."),
@@ -162,8 +152,6 @@ def _problem(options: dict[str, Any]) -> str:
     for name in ("queue", "task", "error", "query", "to"):
         if options.get(name) is not None and not options[name].strip():  # an empty shell variable is not "all of them"
             return f"--{name} is empty. Leave it out, or give a value."
-    if "query" in given[1:]:
-        return f"Give either --query or --{given[0]}, not both."
     beside = [name for name in (*given, "limit", "after", "all", "dry_run") if options.get(name) and name != "queue"]
     if ids and beside:
         option = beside[0].replace("_", "-")
@@ -182,17 +170,11 @@ def filters_in(options: dict[str, Any]) -> list[str]:
 @override("en")
 def read_selection(readers: Readers, options: dict[str, Any]) -> Selection:
     """The jobs that the options describe. Raises CommandError."""
-    if options["query"] is None:
-        wanted = JobFilter(
-            task=options["task"] or "",
-            client=options["client"],
-            error=options["error"] or "",
-            since=options["since"],
-        )
-        queues = known_queues(readers, filter(None, [options["queue"]]))
-        return Selection(queues=queues, states=options.get("state") or (), filter=wanted)
+    fields = {name: options[name] for name in filters_in(options) if name not in ("query", "state")}
+    if options.get("state") is not None:
+        fields["state"] = [name.strip() for name in options["state"].split(",")]
     try:
-        selection = read_query(readers, options["query"])
+        selection = read_query(readers, options["query"] or "").narrowed(**fields)
         if options["action"] != "list":
             check_states(VERBS[options["action"]], selection)
     except QueryError as error:

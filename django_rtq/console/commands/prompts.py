@@ -6,12 +6,10 @@ import getpass
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Iterable
-from datetime import datetime
 
 from django.core.management.base import CommandError, OutputWrapper
 
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.reading.selection import past_moment
 from django_rtq.core.commands.command import one_line
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.core.validation import MAX_CLIENT_LENGTH, did_you_mean, is_client_name
@@ -71,16 +69,6 @@ def known_queues(readers: Readers, names: Iterable[str]) -> list[str]:
             hint = did_you_mean(name, known, otherwise=others if known else "", quoted=True)
             raise CommandError(f"No queue {one_line(repr(name), 100)} is declared, or has been used yet.{hint}")
     return wanted
-
-
-def past_time(text: str) -> datetime:
-    """The type of an argument that is a time ago, such as 2h, or a date and time, by default in TIME_ZONE."""
-    moment = past_moment(text)
-    if moment is None:
-        raise ArgumentTypeError(
-            f"{one_line(text, 60)!r} is not a time: write for example 90s, 30min, 2h, 7d or 2026-01-31T08:00."
-        )
-    return moment
 
 
 def check_interactive() -> None:
