@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django_rtq.compat.celery_options import checked_options
-from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.one_job import access_to_jobs
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.handle import JobHandle
@@ -20,7 +20,6 @@ from django_rtq.core.jobs.job import JobState
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.decorator import task as rtq_task
 from django_rtq.exceptions import InvalidTask, JobFailed, JobNotFound, WorkflowFailed, WorkflowNotFound
-from django_rtq.workflows import workflow_store
 from django_rtq.workflows.builder import AnyStep, WorkflowBuilder, workflow
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.results import StepResults, resolve
@@ -43,8 +42,11 @@ class Canvas:
     """Calls that can be combined: ``a | b``. Subclasses say how they become steps of a workflow."""
 
     tasks: Sequence[Canvas] = ()  # the canvases in it
-    links: list[Canvas]
-    errors: list[Canvas]
+
+    def __init__(self, *canvases: Canvas | Iterable[Canvas]) -> None:
+        self.tasks = [one for part in canvases for one in _as_list(part)]
+        self.links: list[Canvas] = []
+        self.errors: list[Canvas] = []
 
     def apply_async(
         self,
@@ -94,7 +96,16 @@ class Canvas:
         self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
     ) -> Canvas:
         """A copy with lists of its own, whose first calls have more arguments and options."""
-        raise NotImplementedError
+        made = type(self)(self._clones(args, kwargs, options))
+        made.links, made.errors = [*self.links], [*self.errors]
+        return made
+
+    def _clones(self, args: Any, kwargs: Any, options: dict[str, Any]) -> list[Canvas]:
+        return [one.clone(args, kwargs, **options) for one in self.tasks]
+
+    def set(self, **options: Any) -> Canvas:
+        """Refused."""
+        raise InvalidTask(f"A {type(self).__name__} has no options of its own: set them for its signatures.")
 
     def send(self) -> Any:
         """Make the workflow."""
@@ -105,7 +116,7 @@ class Canvas:
             if errback := _errback(self.all_errors()):
                 flow.on_death(errback.as_task(), *errback.args, **errback.kwargs)
         assert flow.handle is not None
-        return WorkflowResult(flow.handle.id, flow=flow.handle, output=result)
+        return AsyncResult(flow.handle.id, flow=flow.handle, output=result)
 
     def add_to(self, flow: WorkflowBuilder, before: Sequence[AnyStep], given: Callable[[], Any] | None) -> Added:
         """Add its steps, which wait for those before and get what `given` makes; and what is linked to it."""
@@ -181,30 +192,7 @@ class Signature(Canvas):
         return tuple(self.args) if self.immutable or given is None else (given(), *self.args)
 
 
-class _Several(Canvas):
-    """Several canvases."""
-
-    def __init__(self, *canvases: Canvas | Iterable[Canvas]) -> None:
-        self.tasks = [one for part in canvases for one in _as_list(part)]
-        self.links, self.errors = [], []
-
-    def set(self, **options: Any) -> Canvas:
-        """Refused."""
-        raise InvalidTask(f"A {type(self).__name__} has no options of its own: set them for its signatures.")
-
-    def clone(
-        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
-    ) -> Canvas:
-        """A copy whose first calls have more arguments and options."""
-        made = type(self)(self._clones(args, kwargs, options))
-        made.links, made.errors = [*self.links], [*self.errors]
-        return made
-
-    def _clones(self, args: Any, kwargs: Any, options: dict[str, Any]) -> list[Canvas]:
-        return [one.clone(args, kwargs, **options) for one in self.tasks]
-
-
-class chain(_Several):
+class chain(Canvas):
     """One after another: each gets the result of the one before; behind a group, the list of its results."""
 
     def __init__(self, *canvases: Canvas | Iterable[Canvas]) -> None:
@@ -227,7 +215,7 @@ class chain(_Several):
         return [first.clone(args, kwargs, **options), *(one.clone() for one in others)]
 
 
-class group(_Several):
+class group(Canvas):
     """Several at once."""
 
     def send(self) -> Any:
@@ -335,21 +323,39 @@ _FLOW_STATES = {"blocked": "FAILURE", "failed": "FAILURE", "succeeded": "SUCCESS
 class AsyncResult:
     """A job, or a workflow if this is its id, with the methods of Celery's AsyncResult."""
 
-    def __new__(cls, id: Any = "", **known: Any) -> AsyncResult:
-        """For the id of a workflow a WorkflowResult."""
-        return super().__new__(WorkflowResult if cls is AsyncResult and _WORKFLOW_ID.fullmatch(id) else cls)
+    _failures: tuple[type[Exception], ...] = (JobFailed, WorkflowFailed)
 
-    def __init__(self, id: str, *, queue: str = "", handle: JobHandle[Any] | None = None) -> None:
+    def __init__(
+        self,
+        id: str,
+        *,
+        queue: str = "",
+        handle: JobHandle[Any] | None = None,
+        flow: Workflow | None = None,
+        output: Any = _UNKNOWN,
+    ) -> None:
         self.id = self.task_id = id
-        self._handle = handle or (JobHandle[Any](id, queue) if queue else _find(id))
+        self._flow = flow or (Workflow(id) if _WORKFLOW_ID.fullmatch(id) else None)
+        self._output = output  # of the workflow: what is last in it, with references to results
+        self._handle = handle or (JobHandle[Any](id, queue) if queue else None)
+        if self._flow is None and self._handle is None:
+            with suppress(JobNotFound):
+                self._handle = JobHandle(id, access_to_jobs(place_of_job("", id)).find(id).queue)
 
     @property
     def state(self) -> str:
-        """PENDING, STARTED, RETRY, SUCCESS, FAILURE or REVOKED. PENDING also for a job that is not known any more."""
+        """PENDING, STARTED, RETRY, SUCCESS, FAILURE or REVOKED. PENDING also for a job that is not known any more.
+        FAILURE also while dead jobs block a workflow."""
+        if self._flow is not None:
+            with suppress(WorkflowNotFound):
+                return _FLOW_STATES.get(self._flow.state, "PENDING")
         details = self._details()
         return _STATES.get(details.state, "PENDING") if details is not None else "PENDING"
 
-    status = state
+    @property
+    def status(self) -> str:
+        """The same."""
+        return self.state
 
     def ready(self) -> bool:
         """Whether it is over."""
@@ -364,19 +370,31 @@ class AsyncResult:
         return self.state == "FAILURE"
 
     def get(self, timeout: float | None = None, propagate: bool = True, **options: Any) -> Any:
-        """Wait for the result. Raises JobFailed unless `propagate` is off, and ResultTimeout."""
-        if self._handle is None:
-            raise InvalidTask(f"Job {self.id} is not known.")
+        """Wait for the result. Raises JobFailed or WorkflowFailed unless `propagate` is off, ResultTimeout or
+        WorkflowTimeout."""
         try:
-            return self._handle.get(timeout=timeout)
-        except JobFailed as error:
+            return self._wait(timeout)
+        except self._failures as error:
             if propagate:
                 raise
             return error
 
-    def wait(self, *args: Any, **options: Any) -> Any:
-        """get() under its other name."""
-        return self.get(*args, **options)
+    wait = join = get
+
+    def _wait(self, timeout: float | None) -> Any:
+        if self._flow is None:
+            if self._handle is None:
+                raise InvalidTask(f"Job {self.id} is not known.")
+            return self._handle.get(timeout=timeout)
+        self._flow.get(timeout)
+        if self._output is _UNKNOWN:
+            fields = self._flow.progress().fields
+            if "output" not in fields:
+                raise InvalidTask(
+                    f"Workflow {self.id} was made by workflow(), which says of no step that it is its result."
+                )
+            self._output = serializer.loads(fields["output"])
+        return as_lists(resolve(self._flow.backend, [self._output], {})[0][0])
 
     @property
     def result(self) -> Any:
@@ -397,8 +415,10 @@ class AsyncResult:
         return details.errors[-1].get("traceback") if details is not None and details.errors else None
 
     def revoke(self, terminate: bool = False, **options: Any) -> None:
-        """Cancel it; with `terminate` also while it runs."""
-        if self._handle is not None:
+        """Cancel it; with `terminate` also while it runs. Running jobs of a workflow are asked to stop."""
+        if self._flow is not None:
+            self._flow.cancel()
+        elif self._handle is not None:
             self._handle.cancel(terminate=terminate)
 
     def forget(self) -> None:
@@ -412,48 +432,6 @@ class AsyncResult:
 
     def __repr__(self) -> str:
         return f"<AsyncResult: {self.id}>"
-
-
-class WorkflowResult(AsyncResult):
-    """A workflow: its state, and the result of what is last in it."""
-
-    def __init__(self, id: str, *, queue: str = "", flow: Workflow | None = None, output: Any = _UNKNOWN) -> None:
-        self.id = self.task_id = id
-        self._handle, self._flow = None, flow or Workflow(id)
-        self._output = output  # with references to results
-
-    @property
-    def state(self) -> str:
-        """PENDING, SUCCESS, FAILURE or REVOKED. FAILURE also while dead jobs block it."""
-        try:
-            return _FLOW_STATES.get(self._flow.state, "PENDING")
-        except WorkflowNotFound:
-            return "PENDING"
-
-    status = state
-
-    def get(self, timeout: float | None = None, propagate: bool = True, **options: Any) -> Any:
-        """Wait for the result. Raises WorkflowFailed unless `propagate` is off, and WorkflowTimeout."""
-        try:
-            self._flow.get(timeout)
-        except WorkflowFailed as error:
-            if propagate:
-                raise
-            return error
-        if self._output is _UNKNOWN:
-            (fields,) = workflow_store(get_broker(self._flow.backend)).read_fields([self.id])
-            if "output" not in fields:
-                raise InvalidTask(
-                    f"Workflow {self.id} was made by workflow(), which says of no step that it is its result."
-                )
-            self._output = serializer.loads(fields["output"])
-        return as_lists(resolve(self._flow.backend, [self._output], {})[0][0])
-
-    wait = join = get
-
-    def revoke(self, terminate: bool = False, **options: Any) -> None:
-        """Cancel it. Running jobs are asked to stop."""
-        self._flow.cancel()
 
 
 def as_lists(value: Any) -> Any:
@@ -487,26 +465,19 @@ class GroupResult(list[AsyncResult]):
 class EagerResult(AsyncResult):
     """What apply() returns."""
 
+    _failures = (Exception,)
+
     def __init__(self, value: Any = None, *, error: Exception | None = None) -> None:
         self.id = self.task_id = ""
-        self._handle, self._value, self._error = None, value, error
+        self._flow = self._handle = None
+        self._value, self._error = value, error
 
     @property
     def state(self) -> str:
         """SUCCESS or FAILURE."""
         return "SUCCESS" if self._error is None else "FAILURE"
 
-    status = state
-
-    def get(self, timeout: float | None = None, propagate: bool = True, **options: Any) -> Any:
-        """The result. Raises what the function raised."""
-        if self._error is not None and propagate:
+    def _wait(self, timeout: float | None) -> Any:
+        if self._error is not None:
             raise self._error
-        return self._value if self._error is None else self._error
-
-
-def _find(job_id: str) -> JobHandle[Any] | None:
-    try:
-        return JobHandle(job_id, access_to_jobs(place_of_job("", job_id)).find(job_id).queue)
-    except JobNotFound:
-        return None
+        return self._value
