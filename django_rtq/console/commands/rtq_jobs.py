@@ -26,7 +26,7 @@ from django_rtq.console.nouns import OneJob, find_jobs
 from django_rtq.console.output import as_json, count, duration, facts, number, on_clock
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.jobs.walk import WrongCursor
-from django_rtq.console.reading.members import Membership, membership_of
+from django_rtq.console.reading.members import WorkflowStep, step_of
 from django_rtq.console.redaction import redacted
 from django_rtq.console.search import STATES
 from django_rtq.console.subjects.jobs import JOBS, TIMES, written_text
@@ -101,9 +101,9 @@ class Command(SheetCommand):
     def do_show(self, options: dict[str, Any]) -> None:
         readers = self.readers
 
-        def find(name: str) -> tuple[JobDetails, str, Membership | None]:
+        def find(name: str) -> tuple[JobDetails, str, WorkflowStep | None]:
             job, position = readers.find_with_position(name, options["queue"])
-            member = membership_of(in_named_queue(job, options).id, place_of_job(readers.place, job.id))
+            member = step_of(in_named_queue(job, options).id, place_of_job(readers.place, job.id))
             return redacted(job), waiting_reason(job, position), member
 
         jobs, problems = self._find(options, find)
@@ -137,7 +137,7 @@ class Command(SheetCommand):
 # -- one job, redacted
 
 
-def job_dict_in_full(job: JobDetails, waiting_reason: str, member: Membership | None = None) -> dict[str, Any]:
+def job_dict_in_full(job: JobDetails, waiting_reason: str, member: WorkflowStep | None = None) -> dict[str, Any]:
     """A job as JSON, with all that is known of it."""
     return {
         **JOBS.as_dict(job, of_shards=job.shard is not None),
@@ -158,7 +158,7 @@ def _with_time(item: object, names: Sequence[str], time: str) -> dict[str, Any]:
     return {**facts(item, names), time: at.isoformat() if at else None}
 
 
-def job_lines(job: JobDetails, waiting_reason: str, member: Membership | None = None) -> Iterator[str]:
+def job_lines(job: JobDetails, waiting_reason: str, member: WorkflowStep | None = None) -> Iterator[str]:
     """A job as text, a fact on each line, and its failed runs with their tracebacks, the newest first."""
     for name, text in (*_identity(job, waiting_reason, member), *_facts(job)):
         yield f"{name + ':':<12}{one_line(text)}"
@@ -176,7 +176,7 @@ def job_lines(job: JobDetails, waiting_reason: str, member: Membership | None = 
     yield from _log(job)
 
 
-def _identity(job: JobDetails, waiting_reason: str, member: Membership | None) -> Iterator[tuple[str, str]]:
+def _identity(job: JobDetails, waiting_reason: str, member: WorkflowStep | None) -> Iterator[tuple[str, str]]:
     yield "Job", job.id
     detail = ", asked to stop" if job.is_stopping else ""
     yield "State", f"{job.state}{detail}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.utils.translation import ngettext
 
@@ -19,20 +18,40 @@ from django_rtq.workflows.store import MOST_WORKFLOWS, workflow_of
 _ID = re.compile("[0-9a-f]{12}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Membership:
-    """A job as a part of its workflow."""
+class WorkflowStep(NamedTuple):
+    """A step of a workflow, for people, in the language of the user."""
 
     workflow: WorkflowProgress
     step: StepProgress
 
     @property
+    def state(self) -> str:
+        """That of the step, or "blocked" if dead jobs keep it from going on."""
+        return "blocked" if self.step.dead and self.step.state == "started" else self.step.state
+
+    @property
     def blocked_by(self) -> str:
-        """Why the workflow does not go on, in the language of the user; "" if no job of it is dead."""
-        return " ".join(f"{text}." for text in map(dead_text, self.workflow.blocking()))
+        """Why the workflow does not go on; "" if no job of it is dead."""
+        return " ".join(f"{_dead_text(step)}." for step in self.workflow.blocking())
+
+    @property
+    def reasons(self) -> str:
+        """What it waits for; "" if it has started."""
+        texts = []
+        for before in map(self.workflow.step, self.step.after if self.step.state == "waiting" else ()):
+            if before.dead:
+                texts.append(_dead_text(before))
+            elif before.open:
+                text = ngettext(
+                    "%(open)s of %(size)s job of step %(step)s is not over",
+                    "%(open)s of %(size)s jobs of step %(step)s are not over",
+                    before.size,
+                )
+                texts.append(text % _values(before))
+        return "; ".join(texts)
 
 
-def membership_of(job_id: str, place: str) -> Membership | None:
+def step_of(job_id: str, place: str) -> WorkflowStep | None:
     """The workflow and step of a job. None for other jobs, and once the workflow is forgotten. Raises BrokerError."""
     workflow_id = workflow_of(job_id)
     if not workflow_id:
@@ -44,7 +63,7 @@ def membership_of(job_id: str, place: str) -> Membership | None:
         return None
     for step in progress.steps:
         if 0 <= number - int(progress.fields[f"first:{step.number}"]) < step.size:
-            return Membership(workflow=progress, step=step)
+            return WorkflowStep(progress, step)
     return None
 
 
@@ -71,24 +90,7 @@ def recent_in(readers: Readers, limit: int, *, start: int = 0, state: str = "") 
     return flows[start - before : most]
 
 
-def why_not_started(progress: WorkflowProgress, step: StepProgress) -> Iterator[str]:
-    """What a step waits for, in the language of the user. Nothing for one that has started."""
-    if step.state == "waiting":
-        for number in step.after:
-            before = progress.step(number)
-            if before.dead:
-                yield dead_text(before)
-            elif before.open:
-                text = ngettext(
-                    "%(open)s of %(size)s job of step %(step)s is not over",
-                    "%(open)s of %(size)s jobs of step %(step)s are not over",
-                    before.size,
-                )
-                yield text % _values(before)
-
-
-def dead_text(step: StepProgress) -> str:
-    """How many jobs of a step are dead."""
+def _dead_text(step: StepProgress) -> str:
     text = ngettext(
         "%(dead)s of %(size)s job of step %(step)s is dead",
         "%(dead)s of %(size)s jobs of step %(step)s are dead",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.output import facts
-from django_rtq.console.reading.members import recent_in, why_not_started
+from django_rtq.console.reading.members import WorkflowStep, recent_in
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.column import MOMENT, NUMBER, PROGRESS, TASK, Column, PageUrl, State, states
 from django_rtq.console.render.sheet import Empty, Filter, Found, Sheet, Wanted
 from django_rtq.core.jobs.job import moment
-from django_rtq.workflows.handle import StepProgress, WorkflowProgress, WorkflowState, count_workflows
+from django_rtq.workflows.handle import WorkflowProgress, WorkflowState, count_workflows
 
 STATES = {
     "waiting": State(_("waiting"), "waiting"),
@@ -75,29 +75,12 @@ def _number(readers: Readers, state: str) -> int:
     return sum(readers.in_places(readers.places, lambda place: count_workflows(state, backend=place)).values())
 
 
-class StepRow(NamedTuple):
-    """A step of a workflow."""
-
-    flow: WorkflowProgress
-    step: StepProgress
-
-    @property
-    def state(self) -> str:
-        """One of STATES."""
-        return "blocked" if self.step.dead and self.step.state == "started" else str(self.step.state)
-
-    @property
-    def reasons(self) -> str:
-        """What it waits for."""
-        return "; ".join(why_not_started(self.flow, self.step))
-
-
-def dead_url(row: StepRow, url: PageUrl) -> str:
+def dead_url(row: WorkflowStep, url: PageUrl) -> str:
     """Where the dead jobs of a step are found."""
-    return url("job_search", query={"q": f"state:dead workflow:{row.flow.id} task:{row.step.task}"})
+    return url("job_search", query={"q": f"state:dead workflow:{row.workflow.id} task:{row.step.task}"})
 
 
-class Steps(Sheet[StepRow]):
+class Steps(Sheet[WorkflowStep]):
     """The steps of a workflow."""
 
     model, title = "step", _("Steps")
@@ -129,9 +112,9 @@ class Steps(Sheet[StepRow]):
         Column("reasons", "", lambda row: row.reasons or None, under="after"),
     )
 
-    def of(self, flow: WorkflowProgress) -> Sequence[StepRow]:
+    def of(self, flow: WorkflowProgress) -> Sequence[WorkflowStep]:
         """Those of a workflow, in their order."""
-        return [StepRow(flow, step) for step in flow.steps]
+        return [WorkflowStep(flow, step) for step in flow.steps]
 
 
 WORKFLOWS, STEPS = Workflows(), Steps()

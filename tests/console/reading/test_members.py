@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq import workflow
 from django_rtq.console.nouns import find_jobs
-from django_rtq.console.reading.members import membership_of, why_not_started
+from django_rtq.console.reading.members import WorkflowStep, step_of
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.reading.selection import QueryError
 from django_rtq.console.reading.sweep import Sweep
@@ -95,25 +95,25 @@ def test_a_stored_selection_is_the_same_again(broker):
 def test_a_job_knows_its_workflow_and_what_blocks_it(broker):
     members = two_flows(broker)
 
-    member = membership_of(members[2], "")
+    member = step_of(members[2], "")
 
     assert (member.workflow.id, member.step.number) == (FLOW, 0)
     assert member.blocked_by == "2 of 3 jobs of step t are dead."
-    assert membership_of(queued_job(broker).id, "") is None
-    assert membership_of(members[0][:-6] + "00ffff", "") is None  # its number belongs to no step
-    assert membership_of(members[0].replace("789ab", "7fffb"), "") is None  # forgotten
+    assert step_of(queued_job(broker).id, "") is None
+    assert step_of(members[0][:-6] + "00ffff", "") is None  # its number belongs to no step
+    assert step_of(members[0].replace("789ab", "7fffb"), "") is None  # forgotten
 
 
 def test_a_step_that_has_not_started_says_what_it_waits_for(broker):
     begun_flow(broker, {"size": 3, "next": "1"}, {"after": "0"})
-    assert reasons() == ["3 of 3 jobs of step t are not over"]
+    assert reasons() == "3 of 3 jobs of step t are not over"
     members = claim_members(broker)
     end(broker, "bury", *members[:2])
-    assert reasons() == ["2 of 3 jobs of step t are dead"]
+    assert reasons() == "2 of 3 jobs of step t are dead"
     end(broker, "ack", members[2])
     readers_of().actions.done("requeue", "default", [member.id for member in members[:2]])
     advance(broker, *members)
-    assert reasons() == ["2 of 3 jobs of step t are not over"]
+    assert reasons() == "2 of 3 jobs of step t are not over"
 
 
 def test_steps_that_a_job_had_begun_to_add_are_passed_by(redis, broker):
@@ -123,13 +123,13 @@ def test_steps_that_a_job_had_begun_to_add_are_passed_by(redis, broker):
     progress = Workflow(FLOW).progress()
 
     assert [step.number for step in progress.steps] == [0, 2, 3]
-    assert list(why_not_started(progress, progress.steps[2])) == ["1 of 1 job of step t is not over"]
+    assert WorkflowStep(progress, progress.steps[2]).reasons == "1 of 1 job of step t is not over"
 
 
 def reasons():
     progress = Workflow(FLOW).progress()
-    assert list(why_not_started(progress, progress.steps[0])) == []
-    return list(why_not_started(progress, progress.steps[1]))
+    assert WorkflowStep(progress, progress.steps[0]).reasons == ""
+    return WorkflowStep(progress, progress.steps[1]).reasons
 
 
 def test_the_command_says_it(broker):

@@ -32,7 +32,7 @@ from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.formatting import STATE_LABELS
 from django_rtq.console.nouns import OneJob
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
-from django_rtq.console.reading.members import membership_of
+from django_rtq.console.reading.members import step_of
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.redaction import is_unknown, redacted
 from django_rtq.console.render.html import buttons, cell_html
@@ -100,7 +100,7 @@ class JobAdmin(BulkPages):
             "progress": cell_html(JOBS, "progress", job, self.url) if job.progress else "",
             "timeline": timeline(job, who_requeued(job), self.url),
             "waiting_reason": clean_text(waiting_reason(job, position)),
-            "member": membership_of(job.id, readers.place),
+            "member": step_of(job.id, readers.place),
             "arguments": named_arguments(job),
             "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
             "is_known": not is_unknown(job.task),

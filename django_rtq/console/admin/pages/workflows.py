@@ -12,11 +12,12 @@ from django_rtq.console.admin.display.charts.graph import MOST, graph
 from django_rtq.console.admin.pages.page_admin import place_of
 from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.members import WorkflowStep
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import Table, Viewer, buttons, cell_html, tables
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.jobs import JOB_LISTS, JOBS
-from django_rtq.console.subjects.workflows import STEPS, WORKFLOWS, StepRow, dead_url
+from django_rtq.console.subjects.workflows import STEPS, WORKFLOWS, dead_url
 from django_rtq.core.jobs.job import moment
 from django_rtq.workflows.handle import Workflow, WorkflowProgress
 
@@ -40,7 +41,7 @@ class WorkflowAdmin(SheetAdmin):
             "jobs_done": cell_html(WORKFLOWS, "jobs_done", progress, self.url),
             "made_at": moment(progress.made_ms),
             "ended_at": moment(progress.ended_ms),
-            "graph": graph(progress.steps, lambda step: dead_url(StepRow(progress, step), self.url))
+            "graph": graph(progress.steps, lambda step: dead_url(WorkflowStep(progress, step), self.url))
             if progress.steps
             else "",
             "more_steps": max(0, len(progress.steps) - MOST),
