@@ -7,7 +7,7 @@ EXTENSIONS: list[Extension] = [
         check_tables="django_rtq.databases.checks.check_tables",
         exactly_once="django_rtq.databases.exactly_once.ExactlyOnce",
         internal_task="django_rtq.databases.committed_jobs.delete_committed_jobs",
-        outbox="django_rtq.databases.outbox_calls.OUTBOX",
+        outbox="django_rtq.databases.outbox.OUTBOX",
         relay="django_rtq.databases.relay.OutboxRelay",
         schedules="django_rtq.databases.schedule_rows.deletions_of_rows",
     ),

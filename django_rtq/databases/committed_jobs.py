@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from django.apps import apps
 
+from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.task_backends import places
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.tasks.decorator import internal_task
 from django_rtq.databases.clocks import database_now
 from django_rtq.databases.exactly_once import STEP_MARK
-from django_rtq.databases.known_jobs import known_jobs
 
 ROWS_AT_ONCE = 500
 
@@ -38,3 +40,18 @@ def delete_committed_jobs(database: str) -> int:
         deleted += len(gone)
         jobs = list(old.values_list("job_id", flat=True)[:ROWS_AT_ONCE])
     return deleted
+
+
+def known_jobs(broker: Broker, job_ids: Sequence[str], *, with_ended: bool = True) -> set[str]:
+    """Those of these jobs that are live or dead letters, or have an outcome that is kept (`with_ended`).
+
+    It asks all queues: a job may have been requeued in another one.
+    """
+    known: set[str] = set()
+    for keys in map(broker.keys.of, broker.queue_names()):
+        for key in (keys.jobs, keys.results) if with_ended else (keys.jobs,):
+            missing = [job_id for job_id in job_ids if job_id not in known]
+            commands: list[Command] = [("HEXISTS", key, job_id) for job_id in missing]
+            replies = broker.redis.execute(commands, resend=True) if commands else []
+            known.update(job_id for job_id, reply in zip(missing, replies, strict=True) if reply)
+    return known

@@ -12,25 +12,26 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import islice
-from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.db import Error, connections, models
 
-from django_rtq.core.broker.messages import PLAIN_FIELDS, EnqueueCall, NewJob
-from django_rtq.core.broker.task_backends import backends_in, place_of, place_of_job, places
+from django_rtq.core.broker.messages import PLAIN_FIELDS, EnqueueCall, NewJob, is_refusal
+from django_rtq.core.broker.task_backends import backends_in, place_of, place_of_job, places, shard_of
 from django_rtq.core.conf.queue_options import is_queue_name
-from django_rtq.core.jobs.job import made_ms, new_job_id
-from django_rtq.core.transactions import outbox_database
+from django_rtq.core.jobs.job import about_jobs, made_ms, new_job_id
+from django_rtq.core.transactions import Answers, Outbox, away, has_transaction, outbox_database, refusal
 from django_rtq.databases.clocks import database_now
 from django_rtq.databases.migrating import advised, with_advice
+from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
 
 logger = logging.getLogger("django_rtq")
 
@@ -43,8 +44,19 @@ MOST_COUNTED = 100_000
 FORMAT = 1
 WORKFLOW_FORMAT = 2  # of a row with a whole workflow
 
-_COLUMNS = ("job_id", "backend", "queue", "task", "job", "format", "due_at", "attempts", "error")
-_DUE_AT = _COLUMNS.index("due_at")
+
+class OutboxRow(NamedTuple):
+    """A row of the table, with the fields of the model."""
+
+    job_id: str
+    backend: str
+    queue: str
+    task: str
+    due_at: datetime  # when a relay may take it
+    attempts: int = 0  # of relays, that were refused
+    error: str = ""  # of the last attempt
+    format: int = FORMAT
+    job: str = ""  # not read for lists: it may be a megabyte
 
 
 @cache
@@ -70,38 +82,6 @@ def rows_of(alias: str, place: str) -> models.QuerySet[Any]:
     return rows
 
 
-def store(alias: str, task: str, call: EnqueueCall) -> list[NewJob]:
-    """Insert a row for each job, in the open transaction. Returns the jobs with times that do not count from now on.
-
-    Raises what the database raises.
-    """
-    stored = [_with_absolute_times(job) for job in call.jobs]
-    due_at = database_now() + timedelta(seconds=GRACE_SECONDS)
-    rows = [  # relays keep this order
-        (
-            job.id,
-            place_of(place_of_job(call.backend, job.id)),
-            call.queue,
-            task,
-            json.dumps(job if job.digest else job[:PLAIN_FIELDS]),
-            FORMAT,
-            due_at + timedelta(microseconds=number),
-            0,
-            "",
-        )
-        for number, job in enumerate(stored)
-    ]
-    try:
-        if len(rows) == 1:
-            _insert(alias, rows[0])
-        else:
-            model = _model()
-            outbox_rows(alias).bulk_create(model(**dict(zip(_COLUMNS, row, strict=True))) for row in rows)
-    except Error as error:
-        raise advised(error, alias) from error
-    return stored
-
-
 def store_text(alias: str, place: str, queue: str, name: str, text: str) -> str:
     """Insert a row for what is no call of a task, in the open transaction if there is one. Returns its key.
 
@@ -109,16 +89,16 @@ def store_text(alias: str, place: str, queue: str, name: str, text: str) -> str:
     """
     key, due_at = new_job_id(), database_now() + timedelta(seconds=GRACE_SECONDS)
     try:
-        _insert(alias, (key, place, queue, name, text, WORKFLOW_FORMAT, due_at, 0, ""))
+        _insert(alias, OutboxRow(key, place, queue, name, due_at, format=WORKFLOW_FORMAT, job=text))
     except Error as error:
         raise advised(error, alias) from error
     return key
 
 
-def _insert(alias: str, row: Sequence[Any]) -> None:
+def _insert(alias: str, row: OutboxRow) -> None:
     """Insert one row with a statement of our own: the ORM takes several times as long to build it."""
     connection = connections[alias]
-    values = [connection.ops.adapt_datetimefield_value(value) if value is row[_DUE_AT] else value for value in row]
+    values = [connection.ops.adapt_datetimefield_value(value) if value is row.due_at else value for value in row]
     with connection.cursor() as cursor:
         cursor.execute(_insertion(alias, connection.vendor), values)
 
@@ -127,7 +107,7 @@ def _insert(alias: str, row: Sequence[Any]) -> None:
 def _insertion(alias: str, vendor: str) -> str:
     """The statement. `vendor`: a test may put another database in the place of this one."""
     quote, table = connections[alias].ops.quote_name, _model()._meta.db_table
-    names, marks = ", ".join(map(quote, _COLUMNS)), ", ".join(["%s"] * len(_COLUMNS))
+    names, marks = ", ".join(map(quote, OutboxRow._fields)), ", ".join(["%s"] * len(OutboxRow._fields))
     return f"INSERT INTO {quote(table)} ({names}) VALUES ({marks})"
 
 
@@ -213,21 +193,105 @@ def sum_of_lags(lags: Iterable[OutboxLag | None]) -> OutboxLag | None:
     return replace(every[0], jobs=sum(lag.jobs for lag in every)) if every else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutboxRow:
-    """A job that waits in the outbox."""
-
-    job_id: str
-    queue: str
-    task: str
-    attempts: int  # of relays, that were refused
-    due_at: datetime  # when a relay may take it
-    error: str  # of the last attempt
-
-
 def waiting_rows(of_places: Iterable[str], most: int, beginning: str = "") -> list[OutboxRow]:
     """What waits in the outbox for these, the oldest first; with ids that begin so. Raises what the database raises."""
-    alias, names = outbox_database(), [each.name for each in fields(OutboxRow)]
+    alias = outbox_database()
     rows = [rows_of(alias, place) for place in of_places] if alias is not None else []
-    found = [row for each in rows for row in each.filter(pk__startswith=beginning).order_by("pk").values(*names)[:most]]
-    return [OutboxRow(**row) for row in sorted(found, key=itemgetter("job_id"))[:most]]
+    waiting = [each.filter(pk__startswith=beginning).order_by("pk") for each in rows]
+    return sorted(OutboxRow(*row) for each in waiting for row in each.values_list(*OutboxRow._fields[:-1])[:most])[
+        :most
+    ]
+
+
+class _Outbox:
+    """The outbox as delay() and commits use it, see core/transactions.py. Each outage is logged once.
+
+    Any thread may use it. A call with jobs for several shards does not say which of them failed: it is about all.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def store(self, alias: str, task: str, call: EnqueueCall) -> list[NewJob]:
+        """The jobs that it returns have times that do not count from now on. Raises what the database raises."""
+        stored = [_with_absolute_times(job) for job in call.jobs]
+        due_at = database_now() + timedelta(seconds=GRACE_SECONDS)
+        rows = [  # relays keep this order
+            OutboxRow(
+                job.id,
+                place_of(place_of_job(call.backend, job.id)),
+                call.queue,
+                task,
+                due_at + timedelta(microseconds=number),
+                job=json.dumps(job if job.digest else job[:PLAIN_FIELDS]),
+            )
+            for number, job in enumerate(stored)
+        ]
+        try:
+            if len(rows) == 1:
+                _insert(alias, rows[0])
+            else:
+                model = _model()
+                outbox_rows(alias).bulk_create(model(**row._asdict()) for row in rows)
+        except Error as error:
+            raise advised(error, alias) from error
+        return stored
+
+    def store_instead(self, task: str, call: EnqueueCall, error: BrokerError) -> bool:
+        alias = outbox_database()
+        if alias is None or has_transaction(alias):
+            return False
+        self.store(alias, task, call)
+        extra = about_jobs([job.id for job in call.jobs], task=task, queue=call.queue)
+        level = logging.WARNING if self._begins_outage(call, error) else logging.DEBUG
+        text = "Redis did not accept %d job(s) of %s; they wait in the outbox, as the next ones do: %s"
+        logger.log(level, text, len(call.jobs), task, error, extra=extra)
+        return True
+
+    def note_answers(self, calls: Sequence[tuple[EnqueueCall, Answers]], alias: str = "") -> None:
+        answered = [(call, answers) for call, answers in calls if not isinstance(answers, BrokerError)]
+        stored = [
+            job.id
+            for call, answers in answered
+            for job, answer in zip(call.jobs, answers, strict=True)
+            if not is_refusal(answer)
+        ]
+        if alias and stored:
+            delete_or_log(alias, stored)
+        if away:
+            for call, _ in answered:
+                self._end_outage(call)
+        refused = [(call, error) for call, answers in calls if (error := refusal(call, answers))]
+        if alias and refused:
+            extra = about_jobs([job.id for call, _ in refused for job in call.jobs])
+            told = [error for call, error in refused if self._begins_outage(call, error)]
+            text = "Redis did not accept the jobs of a transaction; they wait in the outbox, as the next ones do: %s"
+            logger.log(logging.WARNING if told else logging.DEBUG, text, (told or [refused[0][1]])[0], extra=extra)
+
+    def _end_outage(self, call: EnqueueCall) -> None:
+        with self._lock:
+            ended = sorted(away & _places_of(call))
+            away.difference_update(ended)
+        for place in ended:
+            alias = outbox_database()
+            lag = None if alias is None or has_transaction(alias) else outbox_lag(place)
+            waits = f", and {lag.jobs} job(s) wait in the outbox for a relay" if lag and not lag.error else ""
+            where = "Redis" if shard_of(place) is None else f"Shard {shard_of(place)}"
+            logger.info("%s accepts jobs again%s", where, waits)
+
+    def _begins_outage(self, call: EnqueueCall, error: Exception) -> bool:
+        """Whether this error is to be logged as a warning: it is of no outage, or of one that was not noticed yet."""
+        if not isinstance(error, BrokerUnavailable | BrokerFull):
+            return True
+        with self._lock:
+            places = _places_of(call)
+            is_new = away.isdisjoint(places)
+            away.update(places)
+        return is_new
+
+
+def _places_of(call: EnqueueCall) -> set[str]:
+    return {place_of(place_of_job(call.backend, job.id)) for job in call.jobs}
+
+
+OUTBOX: Outbox = _Outbox()

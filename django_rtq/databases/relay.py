@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import Error, connections, models, transaction
 
@@ -23,9 +23,9 @@ from django_rtq.core.extension import required
 from django_rtq.core.jobs.job import about_jobs, made_ms
 from django_rtq.core.threads import Loop
 from django_rtq.databases.clocks import database_now
-from django_rtq.databases.known_jobs import known_jobs
+from django_rtq.databases.committed_jobs import known_jobs
 from django_rtq.databases.migrating import with_advice
-from django_rtq.databases.outbox import WORKFLOW_FORMAT, delete, outbox_rows, read_call, rows_of
+from django_rtq.databases.outbox import WORKFLOW_FORMAT, OutboxRow, delete, outbox_rows, read_call, rows_of
 from django_rtq.exceptions import (
     BrokerError,
     BrokerFull,
@@ -70,16 +70,6 @@ class OutboxRelay(Loop):
         return 0.0 if moved == ROWS_AT_ONCE else INTERVAL_SECONDS
 
 
-class _Row(NamedTuple):
-    job_id: str
-    backend: str
-    queue: str
-    task: str
-    job: str
-    format: int
-    attempts: int
-
-
 def relay(broker: Broker, alias: str) -> int:
     """Move the rows that are due, ROWS_AT_ONCE at most. Returns how many it found.
 
@@ -94,7 +84,7 @@ def relay(broker: Broker, alias: str) -> int:
 
 
 def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
-    rows = [_Row(*values) for values in due.values_list(*_Row._fields)[:ROWS_AT_ONCE]]
+    rows = [OutboxRow(*values) for values in due.values_list(*OutboxRow._fields)[:ROWS_AT_ONCE]]
     flows = [row for row in rows if row.format == WORKFLOW_FORMAT]
     calls, refused = _read_calls([row for row in rows if row.format != WORKFLOW_FORMAT])
     calls, ended = _without_ended(broker, calls)
@@ -120,10 +110,12 @@ def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
     return len(rows)
 
 
-def _read_calls(rows: Sequence[_Row]) -> tuple[list[tuple[_Row, EnqueueCall]], list[tuple[_Row, Exception]]]:
+def _read_calls(
+    rows: Sequence[OutboxRow],
+) -> tuple[list[tuple[OutboxRow, EnqueueCall]], list[tuple[OutboxRow, Exception]]]:
     """The calls of these rows, and the rows that cannot be read, with the reason."""
-    calls: list[tuple[_Row, EnqueueCall]] = []
-    refused: list[tuple[_Row, Exception]] = []
+    calls: list[tuple[OutboxRow, EnqueueCall]] = []
+    refused: list[tuple[OutboxRow, Exception]] = []
     for row in rows:
         try:
             place_of(row.backend)
@@ -133,7 +125,7 @@ def _read_calls(rows: Sequence[_Row]) -> tuple[list[tuple[_Row, EnqueueCall]], l
     return calls, refused
 
 
-def _make_workflow(broker: Broker, row: _Row) -> Exception | None:
+def _make_workflow(broker: Broker, row: OutboxRow) -> Exception | None:
     """Store the workflow of a row, which may be there. Returns why not. Raises BrokerUnavailable and BrokerFull."""
     try:
         place_of(row.backend)
@@ -146,8 +138,8 @@ def _make_workflow(broker: Broker, row: _Row) -> Exception | None:
 
 
 def _without_ended(
-    broker: Broker, calls: Sequence[tuple[_Row, EnqueueCall]]
-) -> tuple[list[tuple[_Row, EnqueueCall]], list[_Row]]:
+    broker: Broker, calls: Sequence[tuple[OutboxRow, EnqueueCall]]
+) -> tuple[list[tuple[OutboxRow, EnqueueCall]], list[OutboxRow]]:
     """The calls whose jobs have to be sent, and the rows of jobs that have run, or were moved.
 
     When a job is sent, its id is known for two minutes after its end at the least, and after it has left its queue. Its
@@ -170,7 +162,7 @@ def _send(broker: Broker, calls: Sequence[EnqueueCall]) -> list[list[str] | Brok
     return answers
 
 
-def _postpone(alias: str, row: _Row, error: Exception) -> None:
+def _postpone(alias: str, row: OutboxRow, error: Exception) -> None:
     is_full = isinstance(error, QueueFull)
     most = FULL_BACKOFF_SECONDS if is_full else MAX_BACKOFF_SECONDS
     seconds = min(most, MIN_BACKOFF_SECONDS * 2.0 ** min(row.attempts, 20))

@@ -264,4 +264,4 @@ def test_delay_says_what_makes_the_missing_table(database, calls):
 
 
 def test_the_insertion_names_all_columns():
-    assert [field.column for field in OutboxJob._meta.concrete_fields] == list(outbox._COLUMNS)
+    assert {field.column for field in OutboxJob._meta.concrete_fields} == {*outbox.OutboxRow._fields}

@@ -60,7 +60,8 @@ ROWS = {
     ),
     "Memory": QueueMemory(name="mail", sizes=dict.fromkeys(KINDS, 1000)),
     "Outbox": OutboxRow(
-        job_id=new_job_id(), queue="mail", task="shop.tasks.charge", attempts=2, due_at=NOW, error="Queue mail is full."
+        job_id=new_job_id(), backend="", queue="mail", task="shop.tasks.charge", attempts=2, due_at=NOW,
+        error="Queue mail is full.",
     ),
     "Versions": VersionRuns(version="v44", since=NOW, metrics=TaskMetrics(done=9, failed=1, runs={12: 10})),
     "Workers": WorkerDetails(

@@ -10,10 +10,11 @@ from django.utils import timezone
 from django_rtq import QueueFull, every, signals, task
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import EnqueueCall
+from django_rtq.core.extension import required
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.tasks.task import new_job
 from tests.app.tasks import note
-from tests.support.apps import drain, outbox_rows, relay, store_rows, workflow
+from tests.support.apps import drain, outbox_rows, relay, workflow
 from tests.support.receivers import receiving
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
@@ -72,8 +73,9 @@ def in_django(*args):
 
 
 def from_outbox(*args):
-    store_rows("default", TASK.name, EnqueueCall("ways", [new_job(TASK, args, {})]))
-    outbox_rows("default").update(due_at=timezone.now())
+    rows = outbox_rows("default")
+    required("outbox").store("default", TASK.name, EnqueueCall("ways", [new_job(TASK, args, {})]))
+    rows.update(due_at=timezone.now())
     relay(get_broker(), "default")
 
 

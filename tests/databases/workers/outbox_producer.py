@@ -27,14 +27,14 @@ def produce(number):
     from django.test import override_settings
 
     from django_rtq.core import transactions
-    from django_rtq.databases import outbox_calls
+    from django_rtq.databases import outbox
     from tests.app.tasks import note
 
     moment = moment_of(number)
     if moment == "before it is sent":
         transactions._answers = kill
     if moment == "before the rows are deleted":
-        outbox_calls.delete_or_log = kill
+        outbox.delete_or_log = kill
     redis = "redis://127.0.0.1:1/0" if moment == "Redis is away" else os.environ["RTQ_REDIS_URL"]
     with override_settings(RTQ={"REDIS": redis, "OUTBOX": True}), transaction.atomic():
         with connection.cursor() as cursor:
