@@ -4,10 +4,9 @@ Import it in tests only.
 """
 
 from django_rtq.testing.captured import CapturedJobs, captured
-from django_rtq.testing.captured_job import CapturedJob
 from django_rtq.testing.drain import adrain, drain
 from django_rtq.testing.eager import EagerJobs, eager
-from django_rtq.testing.finished_job import FinishedJob
+from django_rtq.testing.jobs import CapturedJob, FinishedJob
 from django_rtq.testing.mixins import CapturedMixin, DrainMixin, EagerMixin
 from django_rtq.testing.private_redis import private_redis
 

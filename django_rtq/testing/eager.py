@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -23,7 +23,7 @@ from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.testing.caller_executor import CallerExecutor
 from django_rtq.testing.drain import Drain, due_times
-from django_rtq.testing.finished_job import FinishedJob, details_after, raise_foreign_error
+from django_rtq.testing.jobs import FinishedJob, raise_foreign_error
 from django_rtq.testing.substitute import Substitute
 from django_rtq.workflows.steps.events import written_event
 from django_rtq.workflows.steps.store import Holder
@@ -97,10 +97,7 @@ class EagerJobs(Substitute[FinishedJob]):
 
     # -- the runs
 
-    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
-        return [self._enqueue(queue, job) for job in jobs]
-
-    def _enqueue(self, queue: str, job: NewJob) -> str:
+    def enqueue_one(self, queue: str, job: NewJob) -> str:
         queue_and_digest = queue, job.digest
         if owner := self._owners.get(queue_and_digest):
             word = "duplicate"
@@ -167,7 +164,7 @@ class EagerJobs(Substitute[FinishedJob]):
         if isinstance(outcome, Suspended):
             self._details.pop(run.id, None)
         elif run.worker == WORKER:
-            self._details[run.id] = details_after(finished, outcome, run, self._errors(run.id))
+            self._details[run.id] = finished.details_after(outcome, run, self._errors(run.id))
         self._refresh_handle(run.id)
         raise_foreign_error(finished.error)
         return finished

@@ -96,8 +96,8 @@ class Substitute(Activation, list[Item]):
         """This run asks what its job remembers."""
 
     @abstractmethod
-    def enqueue(self, queue: str, jobs: Sequence[NewJob]) -> list[str]:
-        """As of a Broker."""
+    def enqueue_one(self, queue: str, job: NewJob) -> str:
+        """The answer to one of the jobs of Broker.enqueue()."""
 
     @abstractmethod
     def find(self, job_id: str, queue: str | None = None) -> JobDetails:
@@ -126,7 +126,7 @@ class _SubstituteBroker(Broker):
     # There is no queue here that could be full, or have limits.
 
     def enqueue(self, queue: str, jobs: Sequence[NewJob], *, all_or_none: bool = False) -> list[str]:
-        return self._substitute.enqueue(queue, jobs)
+        return [self._substitute.enqueue_one(queue, job) for job in jobs]
 
     async def aenqueue(self, queue: str, jobs: Sequence[NewJob], *, all_or_none: bool = False) -> list[str]:
         # In the thread in which async code runs queries: its transaction is that of the test.
