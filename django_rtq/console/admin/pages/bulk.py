@@ -32,8 +32,7 @@ from django_rtq.console.acting.verb import MAX_QUEUES_NAMED
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import ids_text, log_action
 from django_rtq.console.admin.filters import filter_query
-from django_rtq.console.admin.pages.page_admin import Route, is_typed, place_of
-from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, is_typed, place_of
 from django_rtq.console.formatting import STATE_LABELS, format_moment, format_number, names_text, number_text
 from django_rtq.console.reading.actions import ACTIONS, LATEST, Verb, targets_in
 from django_rtq.console.reading.readers import Readers
@@ -51,7 +50,7 @@ LONGEST_QUERY = 100_000  # characters: a form names each queue in which jobs wer
 _ALSO_LATER = ("purge", "erase")  # what is done with jobs that were made after the question, too
 
 
-class BulkPages(SheetAdmin):
+class BulkPages(PageAdmin):
     """The page of each action on many jobs. Lists, and pages of queues, tasks, clients and workflows lead to it."""
 
     def bulk_routes(self) -> list[Route]:

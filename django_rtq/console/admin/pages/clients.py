@@ -15,8 +15,7 @@ from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.forms import LimitsForm
-from django_rtq.console.admin.pages.page_admin import Route, place_of
-from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
 from django_rtq.console.reading.clients import ClientReader
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.render.html import buttons, tables
@@ -30,7 +29,7 @@ from django_rtq.limits.limits import Limits
 SCOPES = ("client", "each", "queue")  # whose limits a form changes
 
 
-class ClientAdmin(SheetAdmin):
+class ClientAdmin(PageAdmin):
     """The pages of the clients. A client may have no name, so names are in the query, not in the path."""
 
     sheet = CLIENTS

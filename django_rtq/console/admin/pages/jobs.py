@@ -26,9 +26,8 @@ from django_rtq.console.admin.pages.bulk import (
     requeue_targets,
     warn_if_nobody_serves,
 )
-from django_rtq.console.admin.pages.page_admin import Route, place_of
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
 from django_rtq.console.admin.pages.searching import JobSearch
-from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
 from django_rtq.console.formatting import STATE_LABELS
 from django_rtq.console.nouns import OneJob
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
@@ -58,7 +57,7 @@ class JobAdmin(BulkPages):
         return [
             Route("search/", "search", self.search),
             Route("outbox/", "outbox", self.outbox),
-            Route("memory/", "memory", partial(self.listed, sheet=MEMORY)),
+            Route("memory/", "memory", partial(self.list, sheet=MEMORY)),
             *self.bulk_routes(),
             *super().routes(),
         ]
@@ -81,7 +80,7 @@ class JobAdmin(BulkPages):
     def outbox(self, request: HttpRequest) -> HttpResponse:
         """What waits in the outbox, with the error of each."""
         try:
-            return self.listed(request, OUTBOX)
+            return self.list(request, OUTBOX)
         except DatabaseError as error:
             return self._render_problem(request, _("The outbox"), str(error), status=503)
 
@@ -223,7 +222,7 @@ class JobAdmin(BulkPages):
         return HttpResponseRedirect(query_params.get_next_url(request, self._job_url(target.name, target.queue)))
 
 
-class DeadLetterAdmin(SheetAdmin):
+class DeadLetterAdmin(PageAdmin):
     """The page of dead letters: groups by error."""
 
     sheet = GROUPS

@@ -1,34 +1,42 @@
-"""Base class of the admin pages: routing, permission checks, rendering and error pages."""
+"""Base class of the admin pages: the list of a sheet, what is done with one row, routing, permissions and errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, update_wrapper
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.contrib.auth.context_processors import PermWrapper
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
+from django_rtq.console.acting.verb import Said, Switch, Target, Verb
+from django_rtq.console.admin import query_params
+from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation_links, search_url
 from django_rtq.console.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.console.admin.shards import in_shard, shard_links
 from django_rtq.console.admin.urls import page_url
 from django_rtq.console.nouns import Place
-from django_rtq.console.permissions import VIEW, UserPermissions
+from django_rtq.console.permissions import VIEW
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import QueryError
 from django_rtq.console.render.column import PageUrl
-from django_rtq.console.render.html import Viewer
+from django_rtq.console.render.html import Viewer, listing
+from django_rtq.console.render.sheet import Sheet, Wanted
 from django_rtq.core.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound, WorkflowNotFound
+from django_rtq.models import AdminEntry
 
+MAX_PAGES = 10**6
+_LEVELS = {"done": messages.SUCCESS, "nothing": messages.WARNING, "refused": messages.WARNING}
 View = Callable[..., HttpResponse]
 
 
@@ -60,20 +68,33 @@ def all_shards_of(request: HttpRequest) -> Readers | None:
 
 
 class PageAdmin(admin.ModelAdmin):
-    """A ModelAdmin with pages of its own. There are no rows to add, change or delete."""
+    """A ModelAdmin with the pages of a sheet. There are no rows to add, change or delete.
+
+    Without a page of one row, actions lead back to the list.
+    """
+
+    sheet: ClassVar[Sheet[Any]]
+    page: Callable[..., HttpResponse] | None = None  # of one row
 
     def routes(self) -> list[Route]:
         """The URLs of this admin, in matching order."""
-        raise NotImplementedError
+        of_row = [Route("<str:name>/", "change", self.page)] if self.page else []
+        return [Route("", "changelist", self.list), *self.action_routes(), *of_row]
 
-    def viewer(self, request: HttpRequest, url: PageUrl | None = None) -> Viewer:
-        """Who looks at a page. `url`: how it writes addresses."""
-        return Viewer(
-            url=url or self.url,
-            may=request.user.has_perm,
-            here=request.get_full_path(),
-            sees_all_shards=all_shards_of(request) is not None,
-        )
+    def action_routes(self, path: str = "<str:name>/", actions: Sequence[Verb | Switch] = ()) -> list[Route]:
+        """The addresses of what can be done with one row. A form is a method of the name of its verb."""
+        verbs = (verb for action in actions or self.sheet.actions for verb in action.verbs)
+        by_name = {verb.name: verb for verb in verbs if not (verb.jobs or verb.page)}
+        return [
+            Route(
+                f"{path}{name.replace('_', '-')}/",
+                name,
+                getattr(self, name, None) or partial(self.act, verb=verb),
+                verb.permission,
+                "BOTH" if verb.question else "POST",
+            )
+            for name, verb in by_name.items()
+        ]
 
     # -- ModelAdmin API
 
@@ -93,7 +114,96 @@ class PageAdmin(admin.ModelAdmin):
 
     has_add_permission = has_change_permission = has_delete_permission = _has_no_permission
 
+    # -- views
+
+    def list(self, request: HttpRequest, sheet: Sheet[Any] | None = None) -> HttpResponse:
+        """The list, or that of another sheet: filtered, sorted and paged."""
+        sheet = sheet or self.sheet
+        wanted = wanted_in(request, sheet)
+        found = sheet.find(place_of(request).readers, wanted)
+        context = listing(sheet, found, wanted, self.viewer(request))
+        return self.render(request, "list.html", {**context, **self.list_context(request, found.rows)})
+
+    def act(self, request: HttpRequest, name: str = "", *, verb: Verb) -> HttpResponse:
+        """Do something with one row, or ask before."""
+        return self.act_on(request, verb, self.target(request, name))
+
+    def act_on(self, request: HttpRequest, verb: Verb, target: Target) -> HttpResponse:
+        """The same with what was found."""
+        if verb.question and not self.is_confirmed(request, verb, target):
+            return self.ask(request, verb, target)
+        said = self.run(request, verb, target)
+        if said.problem and said.how != "refused":
+            messages.error(request, said.problem)
+        messages.add_message(request, _LEVELS[said.how], said.text)
+        is_refused = said.how == "refused" and verb.question
+        return HttpResponseRedirect(request.get_full_path() if is_refused else self.back(request, verb, target))
+
+    def ask(self, request: HttpRequest, verb: Verb, target: Target, /, **more: Any) -> HttpResponse:
+        """The page that asks, with what is lost."""
+        words = target.words
+        context = {
+            "title": verb.title % words,
+            "question": verb.question % words,
+            "consequence": verb.consequence,
+            "verb": verb.label,
+            "is_harmless": verb.is_harmless,
+            "typed": target.name if verb.is_typed else "",
+            "back": query_params.get_next_url(request, self.home(target)),
+            **self.ask_context(request, verb, target),
+            **more,
+        }
+        return self.render(request, "confirm.html", context, is_form=True)
+
+    # -- what a subject may say otherwise
+
+    def list_context(self, request: HttpRequest, rows: Any) -> Mapping[str, Any]:
+        """What the template of the list shows beside."""
+        return {}
+
+    def is_confirmed(self, request: HttpRequest, verb: Verb, target: Target) -> bool:
+        """Whether the question was answered. The user is told why not."""
+        return request.method == "POST" and is_typed(request, target.name if verb.is_typed else "")
+
+    def ask_context(self, request: HttpRequest, verb: Verb, target: Target) -> Mapping[str, Any]:
+        """What the page that asks shows beside."""
+        return {}
+
+    def target(self, request: HttpRequest, name: str) -> Target:
+        """What an action is about. Raises Http404."""
+        return Target(name, by=request.user.get_username())
+
+    def entry(self, target: Target) -> AdminEntry:
+        """What the log names."""
+        entry: AdminEntry = self.model(name=target.name[:255])
+        return entry
+
+    def run(self, request: HttpRequest, verb: Verb, target: Target) -> Said:
+        """Do it, and log it."""
+        said = verb.run(place_of(request), target)
+        if said.log:
+            log_action(request, self.entry(target), said.log)
+        return said
+
+    def home(self, target: Target) -> str:
+        """The page of what an action was about."""
+        model = self.sheet.model
+        return self.url(f"{model}_change", target.name) if self.page else self.url(f"{model}_changelist")
+
+    def back(self, request: HttpRequest, verb: Verb, target: Target) -> str:
+        """Where an action leads."""
+        return query_params.get_next_url(request, self.home(target))
+
     # -- for the views
+
+    def viewer(self, request: HttpRequest, url: PageUrl | None = None) -> Viewer:
+        """Who looks at a page. `url`: how it writes addresses."""
+        return Viewer(
+            url=url or self.url,
+            may=request.user.has_perm,
+            here=request.get_full_path(),
+            sees_all_shards=all_shards_of(request) is not None,
+        )
 
     def render(
         self,
@@ -115,7 +225,7 @@ class PageAdmin(admin.ModelAdmin):
             **frame,
             "layout": "admin/django_rtq/refresh.html" if refreshes else "admin/base_site.html",
             "opts": self.opts,
-            "may": UserPermissions(request.user),
+            "may": PermWrapper(request.user)["django_rtq"],
             "site_name": self.admin_site.name,
             "known_digests": known_digests(request),
             "counts": {} if is_form or status != 200 else _counts(readers),
@@ -146,7 +256,7 @@ class PageAdmin(admin.ModelAdmin):
             "is_in_english": _is_left_in_english(),
         }
 
-    def _shard_links(self, request: HttpRequest) -> list[dict[str, object]]:
+    def _shard_links(self, request: HttpRequest) -> Sequence[dict[str, object]]:
         if not shard_numbers():
             return []
         current = None if all_shards_of(request) else shard_of(place_of(request).readers.place)
@@ -241,3 +351,16 @@ def _is_left_in_english() -> bool:
     """Whether the page's language has no catalog of ours, so that our texts are in English."""
     is_foreign = not (get_language() or "en").startswith("en")
     return is_foreign and _("Running jobs continue.") == "Running jobs continue."
+
+
+def wanted_in(request: HttpRequest, sheet: Sheet[Any]) -> Wanted:
+    """Which rows of a sheet the address names. Invalid values are ignored."""
+    data, sort = request.GET, request.GET.get("sort", "")
+    is_known = sort.removeprefix("-") in [column.name for column in sheet.columns if column.is_sortable]
+    return Wanted(
+        search=query_params.get_text(data, "search") if sheet.searches else "",
+        state=query_params.get_choice(data, "state", sheet.filters, ""),
+        sort=sort.removeprefix("-") if is_known else sheet.order,
+        is_reversed=is_known and sort.startswith("-"),
+        page=query_params.get_int(data, "page", 1, minimum=1, maximum=MAX_PAGES),
+    )

@@ -15,8 +15,7 @@ from django_rtq.console.admin.display import overview
 from django_rtq.console.admin.display.charts.history import SPANS, deploy_events, history_charts, span_links
 from django_rtq.console.admin.display.incidents import health_of
 from django_rtq.console.admin.display.jobs import JobTable
-from django_rtq.console.admin.pages.page_admin import place_of
-from django_rtq.console.admin.pages.sheet_admin import SheetAdmin, wanted_in
+from django_rtq.console.admin.pages.page_admin import PageAdmin, place_of, wanted_in
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.incidents import look
@@ -34,14 +33,14 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
 
 
-class QueueAdmin(SheetAdmin):
+class QueueAdmin(PageAdmin):
     """The pages of the queues."""
 
     sheet = QUEUES
 
     # -- pages
 
-    def list(self, request: HttpRequest) -> HttpResponse:
+    def list(self, request: HttpRequest, sheet: Any = None) -> HttpResponse:
         """The overview of all queues."""
         chosen = query_params.get_choice(request.GET, "span", SPANS, "1h")
         readers, span, wanted = place_of(request).readers, SPANS[chosen], wanted_in(request, self.sheet)

@@ -16,8 +16,7 @@ from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.tasks import ONE_TASK, QUEUES_OF_TASK, WholeTask, charts, in_queues
 from django_rtq.console.admin.forms import EnqueueForm
 from django_rtq.console.admin.navigation import schedules_url
-from django_rtq.console.admin.pages.page_admin import Route, place_of
-from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
 from django_rtq.console.reading.metrics.reader import MAX_HOURS
 from django_rtq.console.redaction import signature_of
 from django_rtq.console.render.html import Table, beside_name, buttons, figures, tables
@@ -33,7 +32,7 @@ MAX_GROUPS = 20  # of dead letters of a task, the latest
 MAX_QUEUES_SHOWN = 10  # in the table of jobs, unless all are asked for
 
 
-class TaskAdmin(SheetAdmin):
+class TaskAdmin(PageAdmin):
     """The pages of the tasks."""
 
     sheet = TASKS

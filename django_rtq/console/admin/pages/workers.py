@@ -13,13 +13,12 @@ from django_rtq.console import permissions
 from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.pages.page_admin import Route, place_of
-from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
 from django_rtq.console.reading.details import WorkerDetails
 from django_rtq.console.subjects.workers import WORKERS
 
 
-class WorkerAdmin(SheetAdmin):
+class WorkerAdmin(PageAdmin):
     """The page of the workers."""
 
     sheet = WORKERS

@@ -9,8 +9,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin.display.charts.graph import MOST, graph
-from django_rtq.console.admin.pages.page_admin import place_of
-from django_rtq.console.admin.pages.sheet_admin import SheetAdmin
+from django_rtq.console.admin.pages.page_admin import PageAdmin, place_of
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.members import WorkflowStep
 from django_rtq.console.redaction import redacted
@@ -24,7 +23,7 @@ from django_rtq.workflows.handle import Workflow, WorkflowProgress
 MOST_DEAD = 10  # jobs that the page of a workflow shows
 
 
-class WorkflowAdmin(SheetAdmin):
+class WorkflowAdmin(PageAdmin):
     """The list of workflows, and a page for each."""
 
     sheet = WORKFLOWS
