@@ -12,11 +12,11 @@ from django.test.utils import CaptureQueriesContext
 
 from django_rtq import signals, task
 from django_rtq.core.broker import enqueue_calls
+from django_rtq.core.broker.redis import commands
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import name_of
 from django_rtq.core.conf.config import read_config
 from django_rtq.core.jobs.job import made_ms
-from django_rtq.core.tasks import enqueuing
 from django_rtq.databases import outbox
 from django_rtq.exceptions import BrokerUnavailable, ConfigurationError
 from django_rtq.models import OutboxJob
@@ -151,7 +151,7 @@ def test_rows_of_jobs_that_waited_for_room_have_ids_that_redis_may_have(outbox_o
     monkeypatch.setattr(enqueue_calls, "CALLS_IN_FLIGHT", 1)
     outbox_options(QUEUES={"default": {"on_full": "wait"}})
     limit(max_waiting=0)
-    monkeypatch.setattr(enqueuing, "time", SimpleNamespace(sleep=lambda _: limit(max_waiting=9999), monotonic=float))
+    monkeypatch.setattr(commands, "time", SimpleNamespace(sleep=lambda _: limit(max_waiting=9999)))
     monkeypatch.setattr(RedisClient, "_exchange", lose_third)
     note.delay_many([((number,), {}) for number in range(501)])
 

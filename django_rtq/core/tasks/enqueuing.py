@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import reprlib
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 from django.db import connections
 
 from django_rtq.core.broker.messages import NewJob, Unreplicated, is_refusal
+from django_rtq.core.broker.redis.commands import Pause
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.tasks.calls import path_of
@@ -195,49 +195,30 @@ def checked_calls(task: str, calls: Iterable[Any]) -> Iterator[tuple[Sequence[An
 # -- room in a full queue: RTQ["QUEUES"]["mail"]["on_full"] = "wait"
 
 
-def wait_for_room(
-    queue: str, jobs: list[NewJob], answers: Sequence[str], send: Callable[[list[NewJob]], Sequence[str]]
-) -> list[str]:
-    """Send refused jobs again until all are stored or the time is over. Returns the last answer to each job.
+def until_stored(
+    queue: str, jobs: Sequence[NewJob], answers: Sequence[str]
+) -> Generator[list[NewJob] | Pause, Sequence[str], list[str]]:
+    """Send refused jobs again, with their ids, until all are stored or the time is over: yields them, and pauses.
 
-    Does not wait in a transaction, which would keep its locks meanwhile.
+    Returns the latest answers, as Unreplicated if any were.
     """
-    latest, replies = list(answers), [answers]
-    if not is_in_transaction():
-        for pause, again in _tries(queue, jobs, latest, replies):
-            time.sleep(pause)
-            replies.append(send(again))
-    return _marked(latest, replies)
-
-
-async def await_room(
-    queue: str, jobs: list[NewJob], answers: Sequence[str], send: Callable[[list[NewJob]], Awaitable[Sequence[str]]]
-) -> list[str]:
-    """wait_for_room() for coroutines. The event loop goes on."""
-    latest, replies = list(answers), [answers]
-    for pause, again in _tries(queue, jobs, latest, replies):
-        await asyncio.sleep(pause)
-        replies.append(await send(again))
-    return _marked(latest, replies)
-
-
-def _tries(
-    queue: str, jobs: Sequence[NewJob], latest: list[str], replies: Sequence[Sequence[str]]
-) -> Iterator[tuple[float, list[NewJob]]]:
-    """How long to wait, and the refused jobs to send again then, with their ids. The caller adds the reply."""
     from django_rtq.core.broker.enqueue_calls import most_with_ids  # what declares tasks imports little
 
+    latest, problem, most = list(answers), getattr(answers, "problem", ""), most_with_ids(jobs)
     for pause in pauses(queue, latest):
-        refused, most = _refused(latest), most_with_ids(jobs)
+        yield Pause(pause)
+        refused = _refused(latest)
         for start in range(0, len(refused), most):
             places = refused[start : start + most]
-            yield 0.0 if start else pause, [jobs[place] for place in places]
-            for place, answer in zip(places, replies[-1], strict=True):
+            again = yield [jobs[place] for place in places]
+            problem = problem or getattr(again, "problem", "")
+            for place, answer in zip(places, again, strict=True):
                 latest[place] = answer
+    return Unreplicated(latest, problem) if problem else latest
 
 
 def is_in_transaction() -> bool:
-    """Whether a transaction of any database is open: nobody may wait in it, with its locks."""
+    """Whether a transaction of any database is open: nobody may wait in it, which would keep its locks."""
     return any(connection.in_atomic_block for connection in connections.all(initialized_only=True))
 
 
@@ -250,12 +231,6 @@ def pauses(queue: str, latest: Sequence[str]) -> Iterator[float]:
     while _refused(latest) and (left := deadline - time.monotonic()) > 0:
         yield min(pause, left)
         pause = min(LONGEST_PAUSE, 2 * pause)
-
-
-def _marked(latest: list[str], replies: Iterable[Sequence[str]]) -> list[str]:
-    """The latest answers, as Unreplicated if one of the replies was."""
-    problem = next((reply.problem for reply in replies if isinstance(reply, Unreplicated)), "")
-    return Unreplicated(latest, problem) if problem else latest
 
 
 def _refused(answers: Sequence[str]) -> list[int]:

@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from django_rtq.core import signals
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob, Unreplicated, is_refusal, queue_full
+from django_rtq.core.broker.redis.commands import arun_steps, run_steps
 from django_rtq.core.conf.config import DATABASE, get_config
 from django_rtq.core.conf.option import FLAG, Unfit, accepts, number, one_of, option, options_of, seconds
 from django_rtq.core.extension import no_attribute, parts, required
@@ -29,7 +30,7 @@ from django_rtq.core.tasks.declaration import (
     shown_attributes,
     warn_if_unknown_to_workers,
 )
-from django_rtq.core.tasks.enqueuing import Arguments, EnqueueMethods, Handles, await_room, wait_for_room
+from django_rtq.core.tasks.enqueuing import Arguments, EnqueueMethods, Handles, is_in_transaction, until_stored
 from django_rtq.core.tasks.options.backoff import DEFAULT, Backoff, as_backoff, as_json
 from django_rtq.core.tasks.options.kinds import CLIENT, ERRORS, HEADERS, QUEUE, Moment, headers_text, moment_argument
 from django_rtq.core.transactions import (
@@ -512,8 +513,9 @@ def send(task: Task[Any, Any], calls: Iterable[Arguments], all_or_none: bool = F
     enqueue = get_broker(backend).enqueue
     try:
         answers = enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
-        if not STORED.issuperset(answers):
-            answers = wait_for_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
+        if not STORED.issuperset(answers) and not is_in_transaction():
+            again = partial(enqueue, queue, all_or_none=all_or_none)
+            answers = run_steps(until_stored(queue, jobs, answers), again)
     except (BrokerUnavailable, BrokerFull) as error:
         box = outbox()
         if not box or not box.store_instead(task.name, EnqueueCall(queue, jobs, backend=backend), error):
@@ -532,7 +534,8 @@ async def asend(task: Task[Any, Any], calls: Iterable[Arguments], all_or_none: b
     jobs, enqueue = _new_jobs(task, queue, calls, all_or_none), get_broker(task.backend).aenqueue
     answers = await enqueue(queue, jobs, all_or_none=all_or_none) if jobs else []
     if not STORED.issuperset(answers):
-        answers = await await_room(queue, jobs, answers, partial(enqueue, queue, all_or_none=all_or_none))
+        again = partial(enqueue, queue, all_or_none=all_or_none)
+        answers = await arun_steps(until_stored(queue, jobs, answers), again)
     if signals.job_enqueued.receivers:
         ids = _added(jobs, answers)
         if ids:

@@ -34,9 +34,7 @@ from django.db import connections
 from django.db.models import QuerySet
 from django.db.models.query import ModelIterable
 
-from django_rtq.core.broker.redis.async_client import run_steps as arun_steps
-from django_rtq.core.broker.redis.client import run_steps
-from django_rtq.core.broker.redis.commands import raised
+from django_rtq.core.broker.redis.commands import Pause, arun_steps, raised, run_steps
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.record import Wait
 from django_rtq.core.threads import ReconnectDelay
@@ -468,17 +466,15 @@ class JobSteps:
         while isinstance(is_held := (yield self._store.write(self._holder, field, text)), BrokerUnavailable):
             if time.monotonic() >= until:
                 raise is_held
-            yield delay.next_seconds()
+            yield Pause(delay.next_seconds())
         _held(self._remembered if is_held else None).fields[field] = text.encode()
         self.has_progressed = True
 
     def _do(self, work: _Work[R]) -> R:
-        """Do what such an operation yields: one of the store, a call, or a pause of some seconds."""
+        """Do what such an operation yields: one of the store, a call, or a Pause."""
         return run_steps(work, self._take)
 
     def _take(self, step: Any) -> Any:
-        if isinstance(step, float):
-            return time.sleep(step)
         if callable(step):
             return step()
         try:
@@ -491,8 +487,6 @@ class JobSteps:
         return await arun_steps(work, self._atake)
 
     async def _atake(self, step: Any) -> Any:
-        if isinstance(step, float):
-            return await asyncio.sleep(step)
         if callable(step):
             return await step()
         try:

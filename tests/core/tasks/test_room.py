@@ -1,7 +1,6 @@
 """on_full="wait": delay() waits for room in a full queue."""
 
 import asyncio
-import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -13,6 +12,7 @@ from django.test import override_settings
 from django_rtq import QueueFull, task
 from django_rtq.core.broker import enqueue_calls
 from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.redis import commands
 from django_rtq.core.tasks import enqueuing
 from tests.support.jobs import QUEUE, claim, claim_all
 
@@ -43,15 +43,14 @@ def tries(broker, monkeypatch, rtq):
 
     def pause(seconds):
         assert 0 <= seconds <= enqueuing.LONGEST_PAUSE
-        if seconds:
-            next(left)()
+        next(left)()
 
     async def apause(seconds):
         await asyncio.sleep(0)
         pause(seconds)
 
-    monkeypatch.setattr(enqueuing, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
-    monkeypatch.setattr(enqueuing, "asyncio", SimpleNamespace(sleep=apause))
+    monkeypatch.setattr(commands, "time", SimpleNamespace(sleep=pause))
+    monkeypatch.setattr(commands, "asyncio", SimpleNamespace(sleep=apause))
     rtq.queues[QUEUE].limit(max_waiting=1)
     with on_full(on_full="wait", on_full_timeout=3600):
         yield calls

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -16,13 +16,12 @@ import redis
 from redis import exceptions as redis_exceptions
 
 from django_rtq.core.broker.redis.client import connect_error, in_settings_of, mended, translate_error, translated
-from django_rtq.core.broker.redis.commands import Command, Pause, Steps, checked
+from django_rtq.core.broker.redis.commands import Command, Steps, arun_steps, checked
 from django_rtq.core.broker.redis.masters import is_current, note_loss
 from django_rtq.core.broker.redis.nonblocking import aexchange, prepare, resolve
 from django_rtq.core.broker.redis.speedups import FewIdleConnections, pack
 from django_rtq.exceptions import BrokerUnavailable
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 MAX_PACKETS = 4  # of one event loop that wait for replies, each on a connection of its own
@@ -76,15 +75,9 @@ class AsyncConnections:
                 raise
             replies = await self.round_trip(commands)
         if any(isinstance(reply, redis_exceptions.RedisError) for reply in replies):
-            replies = await run_steps(mended(commands, replies, self.pool), self._take_step)
+            replies = await arun_steps(mended(commands, replies, self.pool), self.round_trip)
             return translated(replies, self._connections)
         return replies
-
-    async def _take_step(self, step: Sequence[Command] | Pause) -> list[Any]:
-        if isinstance(step, Pause):
-            await asyncio.sleep(step.seconds)
-            return []
-        return await self.round_trip(step)
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
@@ -135,7 +128,7 @@ class AsyncRedisClient:
 
     async def run(self, steps: Steps[T]) -> T:
         """Send what an operation yields, and return what it returns. Raises what it raises, and BrokerUnavailable."""
-        return await run_steps(steps, self.execute_each)
+        return await arun_steps(steps, self.execute_each)
 
     def post(self, commands: Sequence[Command]) -> asyncio.Future[list[Any]]:
         """Send commands soon. Returns the replies to come."""
@@ -204,16 +197,6 @@ class _Outbox:
                 packet.append(request)
                 size += sum(map(len, request.commands))
         return packet
-
-
-async def run_steps(steps: Generator[S, list[Any], T], execute: Callable[[S], Coroutine[Any, Any, list[Any]]]) -> T:
-    """Send what an operation yields, and return what it returns."""
-    try:
-        commands = next(steps)
-        while True:
-            commands = steps.send(await execute(commands))
-    except StopIteration as end:
-        return cast(T, end.value)
 
 
 def fail(future: asyncio.Future[Any], error: Exception) -> None:

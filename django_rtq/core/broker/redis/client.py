@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -16,11 +15,11 @@ from redis.sentinel import MasterNotFoundError
 from django_rtq.core.broker.redis.commands import (
     Command,
     Mending,
-    Pause,
     Steps,
     checked,
     command_hooks,
     hooked,
+    run_steps,
     script_of,
     with_dependent,
 )
@@ -58,7 +57,6 @@ LEADS_TO_CLUSTER = (
     "addresses of some nodes, or redis+cluster://host:port,host:port."
 )
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -142,13 +140,7 @@ class RedisClient:
 
     def mended(self, commands: Sequence[Command], replies: list[Any]) -> list[Any]:
         """The replies after what was not executed was sent again, with errors as BrokerError."""
-        return translated(run_steps(mended(commands, replies, self._pool), self._take_step), self.connections)
-
-    def _take_step(self, step: Sequence[Command] | Pause) -> list[Any]:
-        if isinstance(step, Pause):
-            time.sleep(step.seconds)
-            return []
-        return self._exchange(step)
+        return translated(run_steps(mended(commands, replies, self._pool), self._exchange), self.connections)
 
     def _exchange(
         self, commands: Sequence[Command], *, is_checked: bool = True, needs_first: bool = False
@@ -198,23 +190,13 @@ class BlockingClient(RedisClient):
             run_steps(load_scripts([first], self.in_settings), self._exchange)
             replies = self._exchange(commands, needs_first=True)
         if has_moved(self._pool, replies[0]):
-            run_steps(mended([first], replies[:1], self._pool), self._take_step)
+            run_steps(mended([first], replies[:1], self._pool), self._exchange)
             replies = self._exchange(commands, needs_first=True)
         if isinstance(replies[0], redis_exceptions.RedisError):
             raise translated(replies[:1], self.connections)[0]
         if any(has_moved(self._pool, reply) for reply in replies):  # those that block may not wait for their time again
             return translated(replies, self.connections)
         return self.mended(commands, replies)
-
-
-def run_steps(steps: Generator[S, list[Any], T], execute: Callable[[S], list[Any]]) -> T:
-    """Send what an operation yields, and return what it returns."""
-    try:
-        commands = next(steps)
-        while True:
-            commands = steps.send(execute(commands))
-    except StopIteration as end:
-        return cast(T, end.value)
 
 
 def mended(commands: Sequence[Command], replies: list[Any], pool: redis.ConnectionPool) -> Mending:

@@ -7,13 +7,15 @@ refused has its BrokerError in its place.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from django_rtq.exceptions import BrokerError
 
@@ -66,7 +68,7 @@ def with_dependent(again: Sequence[int], commands: Sequence[Command]) -> list[in
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Instead of commands: nothing is sent for some seconds."""
+    """What an operation yields to wait for some seconds."""
 
     seconds: float
 
@@ -91,6 +93,8 @@ class Packet:
 
 
 T = TypeVar("T")
+S = TypeVar("S")
+R = TypeVar("R")
 CommandHook = Callable[[Sequence[str]], AbstractContextManager[Any]]
 #: Context managers that are entered around each round trip, in the thread that waits for it. A hook is called with the
 #: names of the commands, such as ["EVALSHA finish", "EVALSHA claim"]: of all commands of a round trip that several
@@ -100,6 +104,34 @@ command_hooks: list[CommandHook] = []
 Steps = Generator[Sequence[Command], list[Any], T]
 #: Sends commands again that were not executed, and returns all replies.
 Mending = Generator[Sequence[Command] | Pause, list[Any], list[Any]]
+
+
+def run_steps(steps: Generator[S | Pause, R, T], execute: Callable[[S], R]) -> T:
+    """Do what an operation yields, send it what that returns, and return what it returns."""
+    try:
+        step = next(steps)
+        while True:
+            if isinstance(step, Pause):
+                time.sleep(step.seconds)
+                step = next(steps)
+            else:
+                step = steps.send(execute(step))
+    except StopIteration as end:
+        return cast(T, end.value)
+
+
+async def arun_steps(steps: Generator[S | Pause, R, T], execute: Callable[[S], Awaitable[R]]) -> T:
+    """run_steps() for coroutines."""
+    try:
+        step = next(steps)
+        while True:
+            if isinstance(step, Pause):
+                await asyncio.sleep(step.seconds)
+                step = next(steps)
+            else:
+                step = steps.send(await execute(step))
+    except StopIteration as end:
+        return cast(T, end.value)
 
 
 def hooked(commands: Sequence[Command]) -> ExitStack:
