@@ -18,6 +18,7 @@ from django_rtq.core.broker.task_backends import connection_settings_of, places,
 from django_rtq.core.conf.config import Config, get_config, is_ours, task_backends
 from django_rtq.core.extension import parts
 from django_rtq.core.scheduler.registry import declared_schedules
+from django_rtq.core.tasks.calls import client_name
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.core.transactions import named_database, written_database
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, ConfigurationError, InvalidTask
@@ -34,8 +35,11 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
     """
     try:
         config = get_config()
+        for queue, options in config.queues.items():
+            for client in options.get("clients", ()):
+                client_name(f"RTQ[\"QUEUES\"][{queue!r}]['clients']: a name", client)
         places = [] if _is_plain(config) else [connection_settings_of(place) for place in shard_places()]
-    except ConfigurationError as error:
+    except (ConfigurationError, InvalidTask) as error:
         return [Error(str(error), id="rtq.E001")]
     if places:
         from django_rtq.core.broker.redis.clients_of_project import caches_in

@@ -12,7 +12,6 @@ MAX_EXPRESSION_LENGTH = 200
 MAX_NAME_LENGTH = 200
 MAX_MISSED = 100  # default of `cap`
 MAX_CAP = 1000
-MAX_CLIENT_LENGTH = 200
 TEN_YEARS = 10 * 365 * 86_400.0  # seconds; the longest duration: more is a mistake of units, and dates overflow
 
 
@@ -44,8 +43,3 @@ def is_finite(value: object) -> TypeGuard[int | float]:
 def is_whole(value: object) -> TypeGuard[int]:
     """Whether it is an int. True and False are not numbers here."""
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def is_client_name(value: object) -> TypeGuard[str]:
-    """Whether a client can have this name; "" is the one without a name."""
-    return isinstance(value, str) and len(value) <= MAX_CLIENT_LENGTH and value.isprintable()

@@ -30,6 +30,16 @@ def test_settings_that_cannot_be_read_are_an_error(options):
     assert found(**options) == [(ERROR, "rtq.E001", None)]
 
 
+@pytest.mark.parametrize("name", ["x" * 201, "a\nb"])
+def test_a_name_that_no_client_can_have_is_an_error(name):
+    with override_settings(RTQ={"REDIS": UNREACHABLE, "QUEUES": {"mail": {"clients": {"acme": {}, name: {}}}}}):
+        (message,) = check_settings()
+
+    assert message.msg == (
+        f"RTQ[\"QUEUES\"]['mail']['clients']: a name is {name[:50]!r}…, but has to be at most 200 printable characters."
+    )
+
+
 def test_missing_settings_are_no_trouble_while_debugging():
     with override_settings(RTQ=None, DEBUG=True):
         assert check_settings() == []

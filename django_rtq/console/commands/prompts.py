@@ -11,8 +11,9 @@ from django.core.management.base import CommandError, OutputWrapper
 
 from django_rtq.console.reading.readers import Readers
 from django_rtq.core.commands.command import one_line
+from django_rtq.core.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 from django_rtq.core.tasks.registry import declared_queues
-from django_rtq.core.validation import MAX_CLIENT_LENGTH, did_you_mean, is_client_name
+from django_rtq.core.validation import did_you_mean
 
 MOST = 1_000_000_000  # of --limit
 

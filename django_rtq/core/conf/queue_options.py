@@ -10,7 +10,6 @@ from typing import Any, TypeGuard
 
 from django_rtq.core.conf.option import FLAG, Kind, accepts, check_options, number, one_of, option, options_of
 from django_rtq.core.extension import required
-from django_rtq.core.validation import MAX_CLIENT_LENGTH, is_client_name
 from django_rtq.exceptions import ConfigurationError, InvalidTask
 
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -107,14 +106,9 @@ def check_queues(queues: Mapping[str, Any]) -> None:
         if "client" in options:
             check_client_limits(f"{where}['client']", options["client"])
         clients = options.get("clients", {})
-        if not isinstance(clients, Mapping):
+        if not isinstance(clients, Mapping) or not all(isinstance(client, str) for client in clients):
             raise ConfigurationError(
                 f'{where}[\'clients\'] has to be a dictionary of clients, like {{"acme": {{"max_running": 5}}}}.'
             )
         for client, limits in clients.items():
-            if not is_client_name(client):
-                raise ConfigurationError(
-                    f"{where}['clients'] has {client!r:.60}, but the name of a client is text of at most "
-                    f"{MAX_CLIENT_LENGTH} printable characters."
-                )
             check_client_limits(f"{where}['clients'][{client!r}]", limits)

@@ -8,8 +8,10 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from django_rtq.core.validation import MAX_CLIENT_LENGTH, is_client_name, is_whole
+from django_rtq.core.validation import is_whole
 from django_rtq.exceptions import InvalidTask
+
+MAX_CLIENT_LENGTH = 200
 
 ClientOption = str | Callable[..., Any]
 
@@ -17,6 +19,11 @@ ClientOption = str | Callable[..., Any]
 def path_of(func: Callable[..., Any]) -> str:
     """Module and name of a function."""
     return f"{func.__module__}.{func.__qualname__}"
+
+
+def is_client_name(name: str) -> bool:
+    """Whether a client can have this name; "" is the one without a name."""
+    return len(name) <= MAX_CLIENT_LENGTH and name.isprintable()
 
 
 def client_name(where: str, value: Any) -> str:
