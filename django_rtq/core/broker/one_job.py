@@ -6,8 +6,9 @@ A job is first looked for in the queue that the caller knows. If it is not there
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from asgiref.sync import sync_to_async
 
@@ -16,12 +17,12 @@ from django_rtq.core.broker.broker import MAX_WAIT_SECONDS, Broker
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.control import NOT_CANCELLED, cancel_call, wake_supervisor_of
 from django_rtq.core.broker.keys import read_queue_names
-from django_rtq.core.broker.redis.commands import Command, Steps, Token, checked
+from django_rtq.core.broker.redis.commands import Command, Steps, Token, arun_steps, checked, run_steps
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.extension import parts, required
 from django_rtq.core.jobs.details import JobDetails, read_found
 from django_rtq.core.jobs.job import CancelAnswer, is_member, new_job_id
-from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, JobNotFound, WrongState
+from django_rtq.exceptions import BrokerFull, BrokerUnavailable, JobNotFound, WrongState
 
 FULL_SERVER_SECONDS = 1.0  # between two questions while a full server refuses blocking commands
 
@@ -42,27 +43,11 @@ class JobAccess:
 
     def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
         """Block until the job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
-        check_id(job_id)
-        until = None if timeout is None else time.monotonic() + timeout
-        while True:
-            query = SCRIPTS["find_job"].call(self._broker.keys.of(queue), (job_id,))
-            reply = wait_for_end(self._broker, queue, job_id, _left(until), query)
-            details = read_found(job_id, queue, reply) if reply else None
-            if details or not reply:
-                return details
-            queue = self.find(job_id).queue
+        return run_steps(until_over(self._broker, job_id, queue, timeout), partial(_take_step, self._broker))
 
     async def await_end(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
-        """wait() for coroutines."""
-        check_id(job_id)
-        until = None if timeout is None else time.monotonic() + timeout
-        while True:
-            query = SCRIPTS["find_job"].call(self._broker.keys.of(queue), (job_id,))
-            reply = await await_end(self._broker, queue, job_id, _left(until), query)
-            details = read_found(job_id, queue, reply) if reply else None
-            if details or not reply:
-                return details
-            queue = (await self.afind(job_id)).queue
+        """wait() for coroutines. Those of one event loop share a connection while they wait."""
+        return await arun_steps(until_over(self._broker, job_id, queue, timeout), partial(_atake_step, self._broker))
 
     def find_waiting(self, job_id: str, queue: str) -> tuple[JobDetails, str]:
         """find(), and why it waits: "" if it does not, or nobody knows. Raises JobNotFound."""
@@ -139,10 +124,6 @@ def find_waiting(broker: Broker, job_id: str, queue: str) -> Steps[tuple[JobDeta
     return (yield from find(broker, job_id, queue)), ""
 
 
-def _left(until: float | None) -> float | None:
-    return None if until is None else until - time.monotonic()
-
-
 def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -> Steps[tuple[CancelAnswer, str]]:
     """Cancel a job, or ask it to stop. Returns the queue, too, if the job was cancelled now.
 
@@ -209,82 +190,83 @@ def names_to_ask(broker: Broker, queue: str | None) -> Steps[list[str]]:
 # trip more for each job that is not over, which is the usual case.
 
 
-def wait_for_end(broker: Broker, queue: str, job_id: str, timeout: float | None, query: Command) -> Any:
-    """Block until a job is succeeded, dead, cancelled, expired or forgotten. Returns the reply to `query`, sent then.
+class _Wait(NamedTuple):
+    """Instead of commands: wait for the end of a job. The reply is that to `query`; None: it is not over."""
 
-    None: `timeout` seconds have passed. Mostly all of this is one round trip. Reconnects once when the connection is
-    lost. Raises BrokerError.
+    signal: bytes  # where the token comes
+    register: Command
+    query: Command
+    seconds: float
+
+
+def until_over(
+    broker: Broker, job_id: str, queue: str, timeout: float | None
+) -> Generator[_Wait | Sequence[Command], Any, JobDetails | None]:
+    """Wait until a job is succeeded, dead, cancelled, expired or forgotten. None: `timeout` seconds have passed.
+
+    Reconnects once when the connection is lost. Raises JobNotFound, BrokerError.
     """
+    check_id(job_id)
     until = None if timeout is None else time.monotonic() + timeout
     is_second_try = False
     while True:
+        keys = broker.keys.of(queue)
+        query = SCRIPTS["find_job"].call(keys, (job_id,))
         left = MAX_WAIT_SECONDS if until is None else min(MAX_WAIT_SECONDS, until - time.monotonic())
-        if left <= 0:
-            status, reply = broker.redis.execute([_register(broker, queue, job_id, 0), query], resend=True)
-            return reply if status == b"over" else None
-        try:
-            is_over, reply = _block(broker, queue, job_id, left, query)
-        except BrokerFull:
-            time.sleep(min(left, FULL_SERVER_SECONDS))
-        except BrokerUnavailable:
-            if is_second_try:
-                raise
-            is_second_try = True  # a proxy or a failover
+        register = _register(broker, queue, job_id, int(left * 1000) + 1000 if left > 0 else 0)
+        if left > 0:
+            reply = yield _Wait(keys.finished_signal + job_id.encode(), register, query, left)
         else:
-            if is_over:
-                return reply
-            is_second_try = False
+            status, reply = checked((yield [register, query]))
+            if status != b"over":
+                return None
+        if isinstance(reply, BrokerUnavailable) and is_second_try:
+            raise reply
+        is_second_try = isinstance(reply, BrokerUnavailable)  # a proxy or a failover
+        if reply and not is_second_try:
+            if details := read_found(job_id, queue, reply):
+                return details
+            queue = (yield from find(broker, job_id, None)).queue
 
 
-async def await_end(broker: Broker, queue: str, job_id: str, timeout: float | None, query: Command) -> Any:
-    """wait_for_end() for coroutines. Those of one event loop share a connection while they wait."""
-    until = None if timeout is None else time.monotonic() + timeout
-    is_second_try = False
-    while True:
-        left = MAX_WAIT_SECONDS if until is None else min(MAX_WAIT_SECONDS, until - time.monotonic())
-        wait_ms = int(left * 1000) + 1000 if left > 0 else 0
-        status, reply = await broker.async_redis.execute([_register(broker, queue, job_id, wait_ms), query])
-        if status == b"over" or left <= 0:
-            return reply if status == b"over" else None
-        try:
-            if await broker.token_waits.wait(_token(broker, queue, job_id), left, lambda: _own_token(broker, queue)):
-                return (await broker.async_redis.execute([query]))[0]
-        except BrokerUnavailable:
-            if is_second_try:
-                raise
-            is_second_try = True  # a proxy or a failover
-        else:
-            is_second_try = False
+def _take_step(broker: Broker, step: _Wait | Sequence[Command]) -> Any:
+    if not isinstance(step, _Wait):
+        return broker.redis.execute_each(step, resend=True)
+    # The token stays for others that wait. When the job is over already, the script has put one there.
+    block: Command = ("BLMOVE", step.signal, step.signal, "LEFT", "LEFT", max(0.001, round(step.seconds, 3)))
+    try:
+        status, token, reply = broker.waits.execute_blocking(step.register, block, step.query)
+        checked([reply] if status == b"over" else [token, reply])
+    except BrokerFull:
+        time.sleep(min(step.seconds, FULL_SERVER_SECONDS))
+        return None
+    except BrokerUnavailable as error:
+        return error
+    return reply if status == b"over" or token is not None else None
 
 
-async def await_token(broker: Broker, token: Token, seconds: float) -> None:
-    """Wait for a token of an app, for so many seconds at most. Raises BrokerError."""
-    await broker.token_waits.wait(token, seconds, lambda: _own_token(broker, broker.config.default_queue))
+async def _atake_step(broker: Broker, step: _Wait | Sequence[Command]) -> Any:
+    if not isinstance(step, _Wait):
+        return await broker.async_redis.execute_each(step)
+    try:
+        status, reply = await broker.async_redis.execute([step.register, step.query])
+        if status == b"over":
+            return reply
+        came = await await_token(broker, Token(step.signal, step.register), step.seconds)
+        return (await broker.async_redis.execute([step.query]))[0] if came else None
+    except BrokerUnavailable as error:
+        return error
 
 
-def _token(broker: Broker, queue: str, job_id: str) -> Token:
-    key = broker.keys.of(queue).finished_signal + job_id.encode()
-    return Token(key, _register(broker, queue, job_id, int(MAX_WAIT_SECONDS * 1000)))
+async def await_token(broker: Broker, token: Token, seconds: float) -> bool:
+    """Wait for a token, for so many seconds at most. Returns whether it came. Raises BrokerError."""
 
+    def own_token() -> Token:  # of a job that there is not: it is over
+        queue, job_id = broker.config.default_queue, new_job_id()
+        put = _register(broker, queue, job_id, int(MAX_WAIT_SECONDS * 1000))
+        return Token(broker.keys.of(queue).finished_signal + job_id.encode(), put)
 
-def _own_token(broker: Broker, queue: str) -> Token:
-    return _token(broker, queue, new_job_id())  # of a job that there is not: it is over
-
-
-def _block(broker: Broker, queue: str, job_id: str, seconds: float, query: Command) -> tuple[bool, Any]:
-    """Register, block until there is a token, and ask. Returns whether the job is over, and the reply to `query`."""
-    signal = broker.keys.of(queue).finished_signal + job_id.encode()
-    status, token, reply = broker.waits.execute_blocking(
-        _register(broker, queue, job_id, int(seconds * 1000) + 1000),
-        # The token stays for others that wait. When the job is over already, the script has put one there.
-        ("BLMOVE", signal, signal, "LEFT", "LEFT", max(0.001, round(seconds, 3))),
-        query,
-    )
-    is_over = status == b"over"
-    for answer in (reply,) if is_over else (token, reply):
-        if isinstance(answer, BrokerError):
-            raise answer
-    return is_over or token is not None, reply
+    return await broker.token_waits.wait(token, seconds, own_token)
 
 
 def _register(broker: Broker, queue: str, job_id: str, wait_ms: int) -> Command:

@@ -8,10 +8,9 @@ import pytest
 
 from django_rtq.core.broker import one_job as module
 from django_rtq.core.broker.one_job import JobAccess
-from django_rtq.core.broker.one_job import wait_for_end as wait_and_ask
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import read_config
-from django_rtq.exceptions import BrokerUnavailable
+from django_rtq.exceptions import BrokerUnavailable, JobNotFound
 from testproject.redis_server import PrivateRedis
 from tests.support.apps import Readers
 from tests.support.jobs import (
@@ -31,8 +30,11 @@ from tests.support.waiting import PATIENCE, wait_until
 
 
 def wait_for_end(broker, queue, job_id, timeout):
-    """Whether the job was over in time; what is asked then is whether the server is there."""
-    return wait_and_ask(broker, queue, job_id, timeout, ("PING",)) == b"PONG"
+    """Whether the job was over in time."""
+    try:
+        return JobAccess(broker).wait(job_id, queue, timeout) is not None
+    except JobNotFound:
+        return True
 
 
 class Waiting(threading.Thread):
@@ -196,8 +198,8 @@ def test_a_wait_is_one_round_trip(broker, wait, round_trips):
     thread.join(PATIENCE)
     assert wait_for_end(broker, QUEUE, over.id, 5) is True
 
-    packet = ["EVALSHA register_waiter", "BLMOVE", "PING"]
-    assert [names for names in round_trips if names[-1] == "PING"] == [packet, packet]
+    packet = ["EVALSHA register_waiter", "BLMOVE", "EVALSHA find_job"]
+    assert [names for names in round_trips if names[-1] == "EVALSHA find_job"] == [packet, packet]
 
 
 def test_as_many_connections_as_wait_at_once(redis, broker, wait):

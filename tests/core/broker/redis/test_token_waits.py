@@ -8,8 +8,10 @@ import warnings
 import pytest
 
 from django_rtq import JobHandle, task
-from django_rtq.core.broker.one_job import _own_token, _token
+from django_rtq.core.broker.one_job import await_token
 from django_rtq.core.broker.redis import token_waits
+from django_rtq.core.broker.redis.commands import Token
+from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, ResultTimeout
 from tests.support.jobs import QUEUE, claim, settle
@@ -92,8 +94,10 @@ def test_several_wait_for_the_same_job_in_one_process_and_in_another(redis, brok
 
     async def call():
         tasks = await waiting_for(redis, handle, JobHandle(handle.id, QUEUE), JobHandle(handle.id, QUEUE))
-        token, own = _token(other_process, QUEUE, handle.id), lambda: _own_token(other_process, QUEUE)
-        others = [asyncio.create_task(other_process.token_waits.wait(token, 20, own)) for _ in range(2)]
+        keys = other_process.keys.of(QUEUE)
+        put = SCRIPTS["register_waiter"].call(keys, (handle.id, 20_000))
+        token = Token(keys.finished_signal + handle.id.encode(), put)
+        others = [asyncio.create_task(await_token(other_process, token, 20)) for _ in range(2)]
         threads = [asyncio.create_task(asyncio.to_thread(JobHandle(handle.id, QUEUE).get, 20)) for _ in range(2)]
         await until(lambda: len(blocked(redis)) == 2)
         await until(lambda: [c for c in redis.client_list() if c["cmd"] == "blmove"])
