@@ -6,7 +6,7 @@ Beside it there is a task of this package, `rtq_task`: that is what workers run,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, Protocol, overload
@@ -96,10 +96,10 @@ class RTQTask(EnqueueMethods[P, R_co], DjangoTask):
         _ = self.rtq_task  # made here, so that invalid options raise at import time and workers know the task
 
     @cached_property
-    def rtq_task(self) -> Task[P, R_co]:
+    def rtq_task(self) -> Task[P, Any, R_co]:
         """The task that workers run. A copy of using() has the registered one, with what was changed."""
         backend: Any = self.get_backend()  # an RTQBackend, whose module imports this one
-        task: Task[P, R_co] = backend.rtq_task_of(self)
+        task: Task[P, Any, R_co] = backend.rtq_task_of(self)
         return task
 
     def get_backend(self) -> BaseTaskBackend:
@@ -129,7 +129,7 @@ class RTQTask(EnqueueMethods[P, R_co], DjangoTask):
     async def _asend(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
         return await self.rtq_task._asend(arguments, all_or_none)
 
-    def _on_commit(self) -> Task[P, R_co]:
+    def _on_commit(self) -> Task[P, Any, R_co]:
         return self.rtq_task._on_commit()
 
 
@@ -151,8 +151,23 @@ class WorkerTask(Task[Any, Any]):
         return self.around(self.django_task, self._in_transaction(func))
 
 
+class _ContextDecorator(Protocol):
+    """@task(takes_context=True), for type checkers."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[TaskContext[Any, Any], P], Coroutine[Any, Any, R]], /
+    ) -> RTQTask[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[TaskContext[Any, Any], P], R], /) -> RTQTask[P, R]: ...
+
+
 class _TaskDecorator(Protocol):
     """@task of django.tasks with our backend, for type checkers."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> RTQTask[P, R]: ...
 
     @overload
     def __call__(self, function: Callable[P, R], /) -> RTQTask[P, R]: ...
@@ -160,12 +175,12 @@ class _TaskDecorator(Protocol):
     @overload
     def __call__(
         self, /, *, takes_context: Literal[True], **options: Unpack[DjangoTaskOptions]
-    ) -> Callable[[Callable[Concatenate[TaskContext[Any, Any], P], R]], RTQTask[P, R]]: ...
+    ) -> _ContextDecorator: ...
 
     @overload
     def __call__(
         self, /, *, takes_context: Literal[False] = ..., **options: Unpack[DjangoTaskOptions]
-    ) -> Callable[[Callable[P, R]], RTQTask[P, R]]: ...
+    ) -> _TaskDecorator: ...
 
 
 task: _TaskDecorator = django_task

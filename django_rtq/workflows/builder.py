@@ -7,11 +7,11 @@ import reprlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, cast
 from zlib import crc32
 
 from asgiref.sync import sync_to_async
@@ -110,39 +110,21 @@ class After:
     def __init__(self, flow: StepCollector, after: Mapping[int, str]) -> None:
         self._flow, self._after = flow, after
 
-    @overload
-    def add(self, task: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> Step[T]: ...
-
-    @overload
-    def add(self, task: Task[P, R], *args: P.args, **kwargs: P.kwargs) -> Step[R]: ...
-
-    def add(self, task: Task[P, Any], *args: P.args, **kwargs: P.kwargs) -> Step[Any]:
+    def add(self, task: Task[P, Any, T], *args: P.args, **kwargs: P.kwargs) -> Step[T]:
         """Add a step of one call. It starts when the steps whose results it takes, and those of after(), are over."""
-        step: Step[Any] = self._flow.add_step(Step, task, [(args, kwargs)], self._after)
+        step: Step[T] = self._flow.add_step(Step, task, [(args, kwargs)], self._after)
         return step
 
-    @overload
-    def map(self, task: Task[[T], Coroutine[Any, Any, R]], values: Iterable[T]) -> Steps[R]: ...
-
-    @overload
-    def map(self, task: Task[[T], R], values: Iterable[T]) -> Steps[R]: ...
-
-    def map(self, task: Task[Any, Any], values: Iterable[Any]) -> Steps[Any]:
+    def map(self, task: Task[[T], Any, R], values: Iterable[T]) -> Steps[R]:
         """Add a step of one call for each value. It reads them once. Raises InvalidWorkflow if they are no iterable."""
         if not isinstance(values, Iterable):
             raise InvalidWorkflow(self._flow.id, f"has a map() over {values!r}, which is no iterable.")
-        step: Steps[Any] = self._flow.add_step(Steps, task, (((value,), {}) for value in values), self._after)
+        step: Steps[R] = self._flow.add_step(Steps, task, (((value,), {}) for value in values), self._after)
         return step
 
-    @overload
-    def add_many(self, task: Task[..., Coroutine[Any, Any, R]], calls: Calls) -> Steps[R]: ...
-
-    @overload
-    def add_many(self, task: Task[..., R], calls: Calls) -> Steps[R]: ...
-
-    def add_many(self, task: Task[..., Any], calls: Calls) -> Steps[Any]:
+    def add_many(self, task: Task[..., Any, R], calls: Calls) -> Steps[R]:
         """Add a step of many calls, given as pairs of arguments and keyword arguments."""
-        step: Steps[Any] = self._flow.add_step(Steps, task, calls, self._after)
+        step: Steps[R] = self._flow.add_step(Steps, task, calls, self._after)
         return step
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.task import OPTIONS, SHARED_NAMES, TASK_NAMES, Task, check_names
@@ -19,6 +19,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class ContextDecorator(Protocol):
+    """@task(takes_context=True), for type checkers."""
+
+    # Callers do not pass the context. Its type is Any, because tests may pass their own.
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /
+    ) -> Task[P, Coroutine[Any, Any, R], R]: ...
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Any, P], R], /) -> Task[P, R]: ...
+
+
 class TaskDecorator:
     """Make a function a task: ``@task``, or ``@task(queue_name="mail", max_attempts=3, …)``.
 
@@ -29,18 +42,16 @@ class TaskDecorator:
         self._shared = shared  # options of all tasks that it declares
 
     @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, Coroutine[Any, Any, R], R]: ...
+
+    @overload
     def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
-    # Callers do not pass the context. Its type is Any, because tests may pass their own.
     @overload
-    def __call__(
-        self, /, *, takes_context: Literal[True], **options: Unpack[TaskOptions]
-    ) -> Callable[[Callable[Concatenate[Any, P], R]], Task[P, R]]: ...
+    def __call__(self, /, *, takes_context: Literal[True], **options: Unpack[TaskOptions]) -> ContextDecorator: ...
 
     @overload
-    def __call__(
-        self, /, *, takes_context: Literal[False] = ..., **options: Unpack[TaskOptions]
-    ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+    def __call__(self, /, *, takes_context: Literal[False] = ..., **options: Unpack[TaskOptions]) -> TaskDecorator: ...
 
     # Its jobs take any arguments, and each has a result of its own, or None.
     @overload
@@ -51,13 +62,11 @@ class TaskDecorator:
     def __call__(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         """Declare a function as a task. Raises InvalidTask."""
         check_names("@task", options, TASK_NAMES)
-
-        def declare(func: Callable[..., Any]) -> Task[Any, Any]:
-            declared: Task[Any, Any] = Task(func=func, **{**self._shared, **options})
-            registry.register(declared)
-            return declared
-
-        return declare if function is None else declare(function)
+        if function is None:
+            return TaskDecorator({**self._shared, **options})
+        declared: Task[Any, Any] = Task(func=function, **self._shared)
+        registry.register(declared)
+        return declared
 
     def with_options(self, **options: Unpack[SharedOptions]) -> TaskDecorator:
         """A decorator for several tasks: ``mail_task = task.with_options(queue_name="mail", max_attempts=3)``.

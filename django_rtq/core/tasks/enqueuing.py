@@ -5,8 +5,8 @@ from __future__ import annotations
 import reprlib
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import connections
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from django.tasks import TaskResult
 
 P = ParamSpec("P")
-R_co = TypeVar("R_co", covariant=True)
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Arguments: TypeAlias = tuple[Sequence[Any], dict[str, Any]]
 Calls: TypeAlias = Iterable[tuple[Sequence[Any], Mapping[str, Any]]]
 Handles: TypeAlias = list[JobHandle[Any]]
@@ -30,18 +29,12 @@ Handles: TypeAlias = list[JobHandle[Any]]
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1  # seconds between two tries while a queue is full: each is twice the one before
 
 
-class EnqueueMethods(Generic[P, R_co]):
-    """Enqueues jobs that call a function with these parameters."""
+class EnqueueMethods(Generic[P, T_co]):
+    """Enqueues jobs that call a function with these parameters, and have results of this type."""
 
     func: Callable[..., Any]
 
-    @overload
-    def delay(self: EnqueueMethods[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]: ...
-
-    @overload
-    def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
-
-    def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+    def delay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[T_co]:
         """Enqueue a job that calls the function in a worker. When this returns, the job is stored in Redis (G1).
 
         Raises TypeError if the arguments do not match the signature, PayloadError if they cannot be stored,
@@ -50,15 +43,7 @@ class EnqueueMethods(Generic[P, R_co]):
         """
         return self._send([(args, kwargs)])[0]
 
-    @overload
-    async def adelay(
-        self: EnqueueMethods[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
-    ) -> JobHandle[T]: ...
-
-    @overload
-    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
-
-    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[T_co]:
         """delay() for coroutines. Calls of one event loop that come together are sent together.
 
         If it is cancelled, the job may be stored all the same. The functions of `client` and `unique` run on the event
@@ -66,15 +51,7 @@ class EnqueueMethods(Generic[P, R_co]):
         """
         return (await self._asend([(args, kwargs)]))[0]
 
-    @overload
-    def delay_on_commit(
-        self: EnqueueMethods[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
-    ) -> JobHandle[T]: ...
-
-    @overload
-    def delay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
-
-    def delay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+    def delay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[T_co]:
         """delay() when the open transaction commits; at once if none is open, and not at all after a rollback.
 
         The database is that of the option on_commit, else of RTQ["ENQUEUE_ON_COMMIT"], else the one that is written.
@@ -83,27 +60,11 @@ class EnqueueMethods(Generic[P, R_co]):
         """
         return self._on_commit().delay(*args, **kwargs)
 
-    @overload
-    async def adelay_on_commit(
-        self: EnqueueMethods[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
-    ) -> JobHandle[T]: ...
-
-    @overload
-    async def adelay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R_co]: ...
-
-    async def adelay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+    async def adelay_on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[T_co]:
         """delay_on_commit() for async code."""
         return await sync_to_async(self.delay_on_commit, thread_sensitive=True)(*args, **kwargs)
 
-    @overload
-    def delay_many(
-        self: EnqueueMethods[P, Coroutine[Any, Any, T]], calls: Calls, *, all_or_none: bool = ...
-    ) -> list[JobHandle[T]]: ...
-
-    @overload
-    def delay_many(self, calls: Calls, *, all_or_none: bool = ...) -> list[JobHandle[R_co]]: ...
-
-    def delay_many(self, calls: Calls, *, all_or_none: bool = False) -> list[JobHandle[Any]]:
+    def delay_many(self, calls: Calls, *, all_or_none: bool = False) -> list[JobHandle[T_co]]:
         """Enqueue many jobs, given as (args, kwargs) each: one round trip for a few hundred.
 
         All arguments are checked before the first job is sent. Raises what delay() raises; QueueFull has the handles
@@ -112,55 +73,19 @@ class EnqueueMethods(Generic[P, R_co]):
         """
         return self._send(checked_calls(self._path, calls), all_or_none)
 
-    @overload
-    async def adelay_many(
-        self: EnqueueMethods[P, Coroutine[Any, Any, T]], calls: Calls, *, all_or_none: bool = ...
-    ) -> list[JobHandle[T]]: ...
-
-    @overload
-    async def adelay_many(self, calls: Calls, *, all_or_none: bool = ...) -> list[JobHandle[R_co]]: ...
-
-    async def adelay_many(self, calls: Calls, *, all_or_none: bool = False) -> list[JobHandle[Any]]:
+    async def adelay_many(self, calls: Calls, *, all_or_none: bool = False) -> list[JobHandle[T_co]]:
         """delay_many() for coroutines."""
         return await self._asend(checked_calls(self._path, calls), all_or_none)
 
     if TYPE_CHECKING:  # Task has these below, and RTQTask from Django
 
-        @overload
-        def enqueue(
-            self: EnqueueMethods[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
-        ) -> TaskResult[P, T]: ...
+        def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskResult[P, T_co]: ...
 
-        @overload
-        def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskResult[P, R_co]: ...
+        async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskResult[P, T_co]: ...
 
-        def enqueue(self, *args: Any, **kwargs: Any) -> Any: ...
+        def get_result(self, result_id: str) -> TaskResult[P, T_co]: ...
 
-        @overload
-        async def aenqueue(
-            self: EnqueueMethods[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
-        ) -> TaskResult[P, T]: ...
-
-        @overload
-        async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskResult[P, R_co]: ...
-
-        async def aenqueue(self, *args: Any, **kwargs: Any) -> Any: ...
-
-        @overload
-        def get_result(self: EnqueueMethods[P, Coroutine[Any, Any, T]], result_id: str) -> TaskResult[P, T]: ...
-
-        @overload
-        def get_result(self, result_id: str) -> TaskResult[P, R_co]: ...
-
-        def get_result(self, result_id: str) -> Any: ...
-
-        @overload
-        async def aget_result(self: EnqueueMethods[P, Coroutine[Any, Any, T]], result_id: str) -> TaskResult[P, T]: ...
-
-        @overload
-        async def aget_result(self, result_id: str) -> TaskResult[P, R_co]: ...
-
-        async def aget_result(self, result_id: str) -> Any: ...
+        async def aget_result(self, result_id: str) -> TaskResult[P, T_co]: ...
 
     @property
     def _path(self) -> str:
@@ -175,7 +100,7 @@ class EnqueueMethods(Generic[P, R_co]):
         """_send() for coroutines."""
 
     @abstractmethod
-    def _on_commit(self) -> EnqueueMethods[P, R_co]:
+    def _on_commit(self) -> EnqueueMethods[P, T_co]:
         """One whose jobs wait for the commit."""
 
 

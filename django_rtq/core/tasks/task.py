@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 from asgiref.sync import sync_to_async
 
@@ -57,14 +57,19 @@ from django_rtq.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import TypeVar, Unpack
 
     from django_rtq.core.schedules import Schedule
     from django_rtq.core.tasks.options.types import CeleryOptions, UsingOptions
     from django_rtq.core.tasks.options.uniqueness import OnConflict, Uniqueness, UniqueOption, Until
 
+    R_co = TypeVar("R_co", covariant=True)
+    T_co = TypeVar("T_co", covariant=True, default=R_co)  # of jobs: what a coroutine function returns in the end
+else:
+    from typing import TypeVar
+
+    R_co, T_co = TypeVar("R_co", covariant=True), TypeVar("T_co", covariant=True)
 P = ParamSpec("P")
-R_co = TypeVar("R_co", covariant=True)
 Errors = tuple[type[BaseException], ...]
 # What takes an option: .using() takes those of CALL and USING, @task all but those of USING, and task.with_options()
 # those of CALL and SHARED.
@@ -73,7 +78,7 @@ STORED = frozenset(("ok", "exists"))  # what the broker answers to most jobs
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Task(EnqueueMethods[P, R_co]):
+class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
     """A function with the options of its jobs. An option that is None has the default of the settings.
 
     Each option is declared here; the types that @task and using() take are in options/types.py.
@@ -192,6 +197,11 @@ class Task(EnqueueMethods[P, R_co]):
     backend: str = ""  # in TASKS, whose Redis gets the jobs; "": RTQ["REDIS"]
     changed: frozenset[str] = frozenset()  # options that using() set
 
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, parameters: Any) -> Any:  # T_co may be left out
+            return super().__class_getitem__((*parameters, parameters[-1])[:3])
+
     def __post_init__(self) -> None:
         check_function(self.func)
         self._set(name=name_option(self.func, self.name))
@@ -274,7 +284,7 @@ class Task(EnqueueMethods[P, R_co]):
         changed = required("apply_async")(self.name, options)
         return (self.using(**changed) if changed else self).delay(*(args or ()), **(kwargs or {}))
 
-    def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co]:
+    def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co, T_co]:
         """A copy of the task with other options for some calls: those of @task, `run_after` and `headers`.
 
         `run_after`: seconds, a timedelta or an aware datetime. `headers`: a dictionary of at most 4 kB of JSON, added
@@ -291,7 +301,7 @@ class Task(EnqueueMethods[P, R_co]):
         copy._check_options(options)
         return copy
 
-    def _with_headers(self, headers: Mapping[str, Any]) -> Task[P, R_co]:
+    def _with_headers(self, headers: Mapping[str, Any]) -> Task[P, R_co, T_co]:
         """A copy with these headers instead of those that it has, which middleware makes. Raises InvalidTask."""
         if self.headers:
             return self._copy({"headers": HEADERS.checked(f"{self.name}: headers", headers, InvalidTask)})
@@ -305,7 +315,7 @@ class Task(EnqueueMethods[P, R_co]):
         copy.__dict__["options_in_record"] = f"{options},{text}" if options else text
         return copy
 
-    def _copy(self, options: Mapping[str, Any]) -> Task[P, R_co]:
+    def _copy(self, options: Mapping[str, Any]) -> Task[P, R_co, T_co]:
         copy = object.__new__(type(self))
         values = copy.__dict__
         values.update(self.__dict__)  # also what is cached, unless it depends on these options
@@ -392,7 +402,7 @@ class Task(EnqueueMethods[P, R_co]):
         """`expires`, as scripts take it."""
         return moment_argument(self.name, "expires", self.expires)
 
-    def _on_commit(self) -> Task[P, R_co]:
+    def _on_commit(self) -> Task[P, R_co, T_co]:
         return self.using(on_commit=named_database(self.on_commit) or True)
 
     def _in_transaction(self, func: Callable[..., Any]) -> Callable[..., Any]:
@@ -460,7 +470,7 @@ def check_names(owner: str, options: Mapping[str, Any], allowed: Set[str]) -> No
         raise InvalidTask(f"{owner} does not take {name!r}. {cure}")
 
 
-def on_backend(task: Task[P, R_co], alias: str) -> Task[P, R_co]:
+def on_backend(task: Task[P, R_co, T_co], alias: str) -> Task[P, R_co, T_co]:
     """A copy of the task whose jobs go to the Redis of a backend in TASKS."""
     copy = task.using()
     copy._set(backend=alias)

@@ -204,11 +204,11 @@ with workflow("flow") as flow:
     flow.add(add_up, flow.map(halve, [1, 2]).results)
     flow.after(one, many, ended=True).add(without_context, 5)
     flow.on_death(without_context, 5)
-    flow.add(bare, "x")  # type: ignore[call-overload]
+    flow.add(bare, "x")  # type: ignore[arg-type]
     flow.map(without_context, ["x"])  # type: ignore[arg-type]
-    flow.add(without_context, one.result)  # type: ignore[call-overload]
-    flow.add(add_up, many.results)  # type: ignore[call-overload]
-    flow.add(add_up, one.result)  # type: ignore[call-overload]
+    flow.add(without_context, one.result)  # type: ignore[arg-type]
+    flow.add(add_up, many.results)  # type: ignore[arg-type]
+    flow.add(add_up, one.result)  # type: ignore[arg-type]
     flow.on_death(without_context, "x")  # type: ignore[arg-type]
 """
 
