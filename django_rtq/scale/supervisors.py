@@ -12,19 +12,17 @@ import os
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 from django.core.management.base import CommandError
 
 from django_rtq.core.broker.task_backends import shard_of
-from django_rtq.core.threads import close_connection_pools, close_database_connections
 from django_rtq.core.worker.operating_system import stop_signals
-from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_FAILED, EXIT_OK
-from django_rtq.core.worker.supervisor.process_pool import kill_with_parent
+from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_OK
+from django_rtq.core.worker.supervisor.process_pool import fork
 from django_rtq.core.worker.supervisor.supervisor import TOUCH_SECONDS, Wakeup
 from django_rtq.exceptions import RTQError
 
@@ -58,7 +56,8 @@ class _Supervisors:
             while self._alive or self._due:
                 for place in [place for place, at in self._due.items() if at <= time.monotonic()]:
                     del self._due[place]
-                    self._alive[self._fork(place)] = place
+                    life = partial(self._run_child, place)
+                    self._alive[fork(life, stop_signals(), dies_by=signal.SIGTERM)] = place
                 self._wakeup.sleep(self._check_seconds())
                 for signum in self._wakeup.signals[self._passed_on :]:
                     self._stop(signum)
@@ -75,42 +74,19 @@ class _Supervisors:
             return TOUCH_SECONDS
         return IDLE_SECONDS
 
-    def _fork(self, place: str) -> int:
-        close_database_connections()
-        close_connection_pools()
-        # Until the process has handlers of its own: with ours the signals would be lost.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
+    def _run_child(self, place: str) -> int:
+        """The life of a supervisor."""
+        for signum in stop_signals():
+            signal.signal(signum, signal.SIG_DFL)
+        os.setpgid(0, 0)  # Ctrl-C signals a whole group, and the parent passes it on
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stop_signals())
         try:
-            parent, pid = os.getpid(), os.fork()
-            if pid == 0:
-                self._run_child(place, parent, before)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        return pid
-
-    def _run_child(self, place: str, parent: int, mask: set[int]) -> NoReturn:
-        code = EXIT_FAILED
-        try:
-            signal.set_wakeup_fd(-1)
-            for signum in (*stop_signals(), signal.SIGCHLD):
-                signal.signal(signum, signal.SIG_DFL)
-            os.setpgid(0, 0)  # Ctrl-C signals a whole group, and the parent passes it on
-            kill_with_parent(signal.SIGTERM)
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            if os.getppid() == parent:
-                code = self._serve(place, self._health_file_of(place))
+            return self._serve(place, self._health_file_of(place))
         except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+            return end.code if isinstance(end.code, int) else int(end.code is not None)
         except (CommandError, RTQError) as error:
             sys.stderr.write(f"{_name(place)}: {error}\n")
-            code = getattr(error, "returncode", EXIT_CANNOT_START)
-        except BaseException:  # noqa: BLE001 - the top of a process
-            traceback.print_exc()
-        finally:
-            with suppress(OSError, ValueError):
-                sys.stdout.flush()
-                sys.stderr.flush()
-            os._exit(code)
+            return getattr(error, "returncode", EXIT_CANNOT_START)
 
     def _reap(self) -> None:
         for pid, place in list(self._alive.items()):

@@ -9,7 +9,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
@@ -104,22 +104,7 @@ class ProcessPool:
         together = max(batch_tasks.values(), default=1)
         shared = SharedState(self._options.concurrency, self.crashing_clients, together=together)
         shared.is_quiet = self.is_quiet
-        parent = os.getpid()
-        # The process must not share our connections, nor write our buffered output a second time.
-        close_database_connections()
-        close_connection_pools()
-        _flush()
-        # Block signals until the process has its own handlers: with our handlers they would be lost.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        try:
-            with warnings.catch_warnings():
-                # Python warns about forks beside threads. Our threads hold no lock that the process needs.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                pid = os.fork()
-            if pid == 0:
-                self._run_child(shared, parent)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        pid = fork(partial(self._run_child, shared, os.getpid()), _SIGNALS, dies_by=signal.SIGKILL)
         self.processes.append(ChildProcess(pid, shared))
         self._choose_tries()
 
@@ -153,26 +138,54 @@ class ProcessPool:
                     return  # one of ours has exited just now: the next reap() returns it
                 os.waitpid(exited.si_pid, os.WNOHANG)
 
-    def _run_child(self, shared: SharedState, parent: int) -> NoReturn:
-        """The whole life of the forked process."""
-        code = EXIT_FAILED
+    def _run_child(self, shared: SharedState, parent: int) -> int:
+        """The life of a process."""
+        info = partial(self.worker_info, os.getpid(), shared)
+        process = WorkerProcess(self._broker, shared, self._options, parent=parent, info=info)
+        process.install_handlers()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        return process.run()
+
+
+def fork(life: Callable[[], int], signals: Collection[int], *, dies_by: int) -> int:
+    """Fork a process that calls this, and exits with the code that it returns. Returns its id. Raises OSError.
+
+    It gets this signal when we die. `signals` are blocked in it until it has handlers of its own: with ours they would
+    be lost.
+    """
+    parent = os.getpid()
+    # The process must not share our connections, nor write our buffered output a second time.
+    close_database_connections()
+    close_connection_pools()
+    _flush()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        with warnings.catch_warnings():
+            # Python warns about forks beside threads. Our threads hold no lock that the process needs.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            _run_fork(life, parent, dies_by)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return pid
+
+
+def _run_fork(life: Callable[[], int], parent: int, dies_by: int) -> NoReturn:
+    code = EXIT_FAILED
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        kill_with_parent(dies_by)
+        if os.getppid() == parent:  # else it died before prctl()
+            code = life()
+    except BaseException:  # noqa: BLE001 - the top of a process
+        traceback.print_exc()
+    finally:
         try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            kill_with_parent(signal.SIGKILL)
-            if os.getppid() == parent:  # else it died before prctl()
-                info = partial(self.worker_info, os.getpid(), shared)
-                process = WorkerProcess(self._broker, shared, self._options, parent=parent, info=info)
-                process.install_handlers()
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-                code = process.run()
-        except BaseException:  # noqa: BLE001 - the top of a process
-            traceback.print_exc()
+            _flush()
         finally:
-            try:
-                _flush()
-            finally:
-                os._exit(code)
+            os._exit(code)
 
 
 def _flush() -> None:
