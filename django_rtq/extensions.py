@@ -40,7 +40,7 @@ EXTENSIONS: list[Extension] = [
         gatherer="django_rtq.workflows.batches.gathering.CallGatherer",
     ),
     Extension(  # scale
-        check_shards="django_rtq.scale.shard_options.check_limits",
+        check_shards="django_rtq.scale.placement.check_limits",
         check_together="django_rtq.scale.placement.check_together",
         new_ids="django_rtq.scale.placement.new_ids",
         place_of_shard="django_rtq.scale.placement.place_of_shard",

@@ -12,7 +12,7 @@ from django.test import override_settings
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.extension import parts
 from django_rtq.scale import placement
-from django_rtq.scale.shard_options import share_of
+from django_rtq.scale.placement import share_of
 
 _urls: list[str] = []
 _config_of_shard = placement.config_of_shard

@@ -25,7 +25,7 @@ from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.limits.limit_kinds import LIMIT_KINDS
 from django_rtq.limits.limits import limits_text
-from django_rtq.scale.shard_options import share_of_queue
+from django_rtq.scale.placement import share_of_queue
 
 MOST_LISTED = 100  # clients, unless --limit says otherwise
 LIMIT_HELP = {

@@ -70,9 +70,9 @@ class IncidentWatcher(Loop):
     def _silent_shards(self) -> list[Incident]:
         """Whether the next shard answers. Each is asked by the schedulers of one other: its own cannot tell."""
         own, numbers = shard_of(self._broker.backend), shard_numbers()
-        if own not in numbers or len(numbers) == 1:
+        if own is None or len(numbers) < 2:
             return []
-        number = numbers[(numbers.index(own) + 1) % len(numbers)]
+        number = (own + 1) % len(numbers)
         broker = open_broker(shard_place(number), role="scheduler")
         try:
             broker.redis.execute_one(("PING",), resend=True)

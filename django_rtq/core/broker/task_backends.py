@@ -83,12 +83,10 @@ def alias_of(place: str) -> str:
     return "" if place.startswith(SHARD) else place
 
 
-def shard_numbers() -> list[int]:
+def shard_numbers() -> range:
     """All shards in RTQ["SHARDS"]; none without it. In tests with one Redis for all there are none."""
     shards = get_config().shards
-    if shards is None or is_all_in_test_redis():
-        return []
-    return list(range(shards))
+    return range(0 if shards is None or is_all_in_test_redis() else shards)
 
 
 def place_of_job(backend: str, job_id: str) -> str:

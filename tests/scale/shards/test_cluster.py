@@ -8,7 +8,7 @@ from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.keys import cluster_tag
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.jobs.job import shard_in
-from django_rtq.scale.shard_options import tag_of_shard
+from django_rtq.scale.placement import tag_of_shard
 from tests.app import tasks
 from tests.support.redis_cluster import SLOTS, PrivateCluster
 
