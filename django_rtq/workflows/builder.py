@@ -25,7 +25,7 @@ from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.core.tasks.calls import client_name
 from django_rtq.core.tasks.enqueuing import Calls, checked_calls, is_in_transaction, pauses
-from django_rtq.core.tasks.task import CalledWorkflow, Task, new_job, send_through_middleware, uses_middleware
+from django_rtq.core.tasks.task import CalledWorkflow, Task, new_job, send_through_middleware
 from django_rtq.core.transactions import OnCommit, awaited_transaction, has_transaction, outbox_database
 from django_rtq.databases.outbox import delete_or_log, store_text
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
@@ -49,7 +49,7 @@ MAX_NAME = 100  # characters, of names and keys
 MOST_ROOMS = 500  # clients for which is looked whether their jobs fit
 PART = 500  # members that one call of a script enqueues
 PART_BYTES = 250_000  # of calls, more than one in a part
-MIDDLEWARE_AT_ONCE = 10_000  # calls
+CALLS_AT_ONCE = 10_000  # that go through middleware together
 MOST_BYTES_IN_OUTBOX = 8_000_000  # databases limit what one statement may have: MariaDB's default is 16 MB
 OnDead = Literal["block", "cancel", "go_on"]
 
@@ -185,9 +185,10 @@ class StepCollector(After):
         parts = {0: lines}  # by the place of the first call
         size, clients = 0, Counter[str]()
 
-        def collect(called: Task[Any, Any], calls: Iterable[Any]) -> None:
+        def collect(changed: Task[Any, Any], calls: Iterable[Any]) -> list[Any]:
             nonlocal task, size, lines, length
-            task = called
+            self._check_step(changed, len(self._steps))
+            task, before = changed, size
             for args, kwargs in calls:
                 for reference in references_in((args, kwargs)):
                     self._wait_for(reference, waits, task.name)
@@ -199,10 +200,24 @@ class StepCollector(After):
                     lines, length = parts.setdefault(size, []), 0
                 lines.append(line)
                 length, size = length + len(line), size + 1
+            return [Workflow(self._id, backend=changed.backend)] * (size - before)  # the jobs have no ids yet
 
-        self._pass_through_middleware(task, checked_calls(task.name, calls), collect)
-        number, first = len(self._steps), self._members  # now, as calls may come from a generator that adds steps
-        self._check_step(task, number)
+        declared, left = task, checked_calls(task.name, calls)
+        while some := list(islice(left, CALLS_AT_ONCE)):
+            send_through_middleware(declared, some, collect, workflow=self._called)
+        self._check_step(task, len(self._steps))  # once more, as calls may come from a generator that adds steps
+        return self._append_step(kind, task, size, parts if size else {}, waits, clients)
+
+    def _append_step(
+        self,
+        kind: type[Any],
+        task: Task[Any, Any],
+        size: int,
+        parts: Mapping[int, list[str]],
+        waits: Mapping[int, str],
+        clients: Counter[str],
+    ) -> Any:
+        number, first = len(self._steps), self._members
         if first + size > MAX_MEMBERS:
             raise InvalidWorkflow(self.id, f"has more than {MAX_MEMBERS:,} jobs. Divide the work.")
         self._connect(number, waits)
@@ -210,14 +225,13 @@ class StepCollector(After):
         self._members += size
         self._steps.append(step)
         self._clients[number] = clients
-        if size:
-            self._parts += [(f"{number}:{place}", lines) for place, lines in parts.items()]
+        self._parts += [(f"{number}:{place}", lines) for place, lines in parts.items()]
         self._fields |= {
             f"task:{number}": task.name,
             f"queue:{number}": task.queue,
             f"size:{number}": size,
             f"first:{number}": first,
-            f"parts:{number}": " ".join(map(str, parts)) if size else "",
+            f"parts:{number}": " ".join(map(str, parts)),
             f"after:{number}": " ".join(f"{other}{how}" for other, how in sorted(waits.items())),
             f"state:{number}": "waiting",
             f"ends:{number}": "0 0 0",
@@ -229,26 +243,6 @@ class StepCollector(After):
         if not self._is_open:
             raise InvalidWorkflow(self.id, "is sent already: results are for steps of the same block.")
         self._fields[f"keep:{step.number}"] = "1"
-
-    def _pass_through_middleware(
-        self,
-        task: Task[Any, Any],
-        calls: Iterator[Any],
-        collect: Callable[[Task[Any, Any], Iterable[Any]], None],
-    ) -> None:
-        """Collect calls, as the middleware around delay() changes them."""
-        if not uses_middleware(task):
-            collect(task, calls)
-            return
-
-        def add(changed: Task[Any, Any], calls: Iterable[Any]) -> list[Any]:
-            self._check_step(changed, len(self._steps))
-            added = list(calls)
-            collect(changed, added)
-            return [Workflow(self._id, backend=changed.backend)] * len(added)  # the jobs have no ids yet
-
-        while some := list(islice(calls, MIDDLEWARE_AT_ONCE)):
-            send_through_middleware(task, some, add, workflow=self._called)
 
     def _check_step(self, task: Any, number: int) -> None:
         if not isinstance(task, Task):

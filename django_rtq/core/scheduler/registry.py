@@ -20,7 +20,7 @@ from django_rtq.core.jobs.job import with_shard
 from django_rtq.core.schedules import Schedule, cron, every, schedule_from_settings
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.enqueuing import Arguments
-from django_rtq.core.tasks.task import Task, check_call, new_job, send_through_middleware, uses_middleware
+from django_rtq.core.tasks.task import Task, check_call, new_job, send_through_middleware
 from django_rtq.exceptions import ConfigurationError, InvalidTask, TaskNotFound
 
 if TYPE_CHECKING:
@@ -72,10 +72,7 @@ class ScheduledTask:
             return [JobHandle(self.job_id(slot_ms), task.queue, backend=task.backend) for _ in answers]
 
         call = (self.schedule.args, dict(self.schedule.kwargs))
-        if uses_middleware(self.task):
-            send_through_middleware(self.task, [call], send, schedule=self.schedule)
-        else:
-            send(self.task, [call])
+        send_through_middleware(self.task, [call], send, schedule=self.schedule)
         return answers[0]
 
     def _fire(

@@ -710,7 +710,9 @@ def send_through_middleware(
     schedule: Schedule | None = None,
     workflow: CalledWorkflow | None = None,
 ) -> Handles:
-    """Enqueue jobs inside the middleware. Raises what delay() and the middleware raise, and ConfigurationError."""
+    """Enqueue jobs, inside the middleware if there is some. Raises what both raise, and ConfigurationError."""
+    if not uses_middleware(task):
+        return send(task, arguments)
     call = _task_call(task, arguments, send, schedule)
     call.workflow = workflow
     return _checked(_chain(get_config().middleware)(call), call)
