@@ -34,8 +34,8 @@ def url(name, *args, query=None):
 @pytest.mark.parametrize("action", Action)
 def test_every_action_has_a_link(action):
     incident = Incident(kind="no_worker", severity=Severity.WARNING, actions=(action,))
-    (line,) = health_of([incident], overview(), url).lines
-    assert line.url or line.requeue_url or line.resume_url, "console/admin/display/incidents.py: add its page"
+    (line,) = health_of([incident], overview(), url)["lines"]
+    assert line["url"] or line["requeue_url"] or line["resume_url"], "console/admin/display/incidents.py: add its page"
 
 
 def health(*rows, **options):
@@ -46,78 +46,78 @@ def health(*rows, **options):
 
 def test_it_is_green_when_nothing_is_wrong():
     found = health(row(counts={"succeeded": minutes(5)}))
-    assert (found.level, found.summary, found.lines) == ("good", WELL, [])
+    assert (found["level"], found["summary"], found["lines"]) == ("good", WELL, [])
 
 
 def test_it_is_not_green_while_dead_letters_are_left():
     found = health(row(dead=578, counts={"failed": minutes(3, 0)}))
-    assert found.level == "plain"
-    assert found.summary == ("1 worker, no long waits. 3 runs failed recently. 578 older dead letters remain.")
+    assert found["level"] == "plain"
+    assert found["summary"] == ("1 worker, no long waits. 3 runs failed recently. 578 older dead letters remain.")
 
 
 def test_a_blocked_workflow_is_told_with_its_page_and_its_cure():
     flow = BlockedWorkflow(id="0123456789ab", name="flow", since=ago(7200))
 
-    (line,) = health(row(), blocked=[flow]).lines
+    (line,) = health(row(), blocked=[flow])["lines"]
 
-    assert line.url == "workflow_change 0123456789ab"
-    assert line.command == "python manage.py rtq_workflows requeue 0123456789ab"
-    (*_, more) = health(row(), blocked=[flow] * 4).lines
-    assert more.url == "workflow_changelist state=blocked"
+    assert line["url"] == "workflow_change 0123456789ab"
+    assert line["command"] == "python manage.py rtq_workflows requeue 0123456789ab"
+    (more,) = health(row(), blocked=[flow] * 4)["folded_lines"]
+    assert more["url"] == "workflow_changelist state=blocked"
 
 
 def test_a_failing_task_is_told_with_pages_and_the_way_to_requeue():
     letter = failed("shop.tasks.charge_order", "shop.errors.OutOfOrder")
     counts = {"dead": minutes(9, 8)}
 
-    (line,) = health(row(dead=1578, dead_letter=letter, counts=counts)).lines
+    (line,) = health(row(dead=1578, dead_letter=letter, counts=counts))["lines"]
 
-    assert (line.subject, line.figure, line.kind) == ("Queue mail", "1,578", "Dead letters")
-    assert line.text.startswith("17 jobs died in the last hour. Dead letters now: 1,578.")
-    assert line.url == "queue_change mail state=dead"
-    assert line.requeue_url == "job_bulk_requeue q=queue:mail state:dead"
-    assert line.since_text.startswith("since ")
-    assert line.since_text.endswith(" (66 s)")
+    assert (line["subject"], line["figure"], line["kind"]) == ("Queue mail", "1,578", "Dead letters")
+    assert line["text"].startswith("17 jobs died in the last hour. Dead letters now: 1,578.")
+    assert line["url"] == "queue_change mail state=dead"
+    assert line["requeue_url"] == "job_bulk_requeue q=queue:mail state:dead"
+    assert line["since_text"].startswith("since ")
+    assert line["since_text"].endswith(" (66 s)")
 
 
 def test_what_began_before_the_data_is_told_as_that():
-    (line,) = health(row(dead=9, counts={"dead": [1] * 60})).lines
-    assert line.since_text == "for more than 59 min"
+    (line,) = health(row(dead=9, counts={"dead": [1] * 60}))["lines"]
+    assert line["since_text"] == "for more than 59 min"
 
 
 def test_since_another_day_has_its_date():
-    (line,) = health(row(scheduled=1, scheduler_seconds=200_000.0)).lines
-    assert re.fullmatch(r"since 2026-01-31 \d\d:\d\d \(2 d\)", line.since_text)
+    (line,) = health(row(scheduled=1, scheduler_seconds=200_000.0))["lines"]
+    assert re.fullmatch(r"since 2026-01-31 \d\d:\d\d \(2 d\)", line["since_text"])
 
 
 def test_what_began_at_an_unknown_time_has_none():
-    (line,) = health(row(), warnings=["volatile"]).lines
-    assert (line.since_text, line.url, line.links) == ("", "", [])
+    (line,) = health(row(), warnings=["volatile"])["lines"]
+    assert (line["since_text"], line["url"], line["links"]) == ("", "", [])
 
 
 def test_a_hung_job_has_its_page_and_that_of_all_running_jobs():
-    (line,) = health(row(), workers=[worker(running(seconds=9000.0))]).lines
-    assert line.url == "job_change a queue=mail"
+    (line,) = health(row(), workers=[worker(running(seconds=9000.0))])["lines"]
+    assert line["url"] == "job_change a queue=mail"
     task = ("Show the task", "registeredtask_change shop.tasks.resize")
-    assert line.links == [("Show running jobs", "job_changelist"), task]
+    assert line["links"] == [("Show running jobs", "job_changelist"), task]
 
 
 def test_of_many_incidents_of_a_kind_the_worst_are_shown():
     rows = [row(f"queue-{n}", dead=1, counts={"dead": minutes(n)}) for n in range(1, 6)]
     found = health(*rows)
-    assert [line.subject for line in found.open_lines] == ["Queue queue-5", "Queue queue-4", "Queue queue-3"]
-    assert [line.text for line in found.folded_lines] == ["2 more incidents of the kind Dead letters."]
-    assert found.queues == [f"queue-{n}" for n in (5, 4, 3, 2, 1)]
+    assert [line["subject"] for line in found["lines"]] == ["Queue queue-5", "Queue queue-4", "Queue queue-3"]
+    assert [line["text"] for line in found["folded_lines"]] == ["2 more incidents of the kind Dead letters."]
+    assert found["queues"] == [f"queue-{n}" for n in (5, 4, 3, 2, 1)]
 
 
 def test_the_first_cards_are_critical_and_have_most_jobs_that_wait_longest():
     long_waits = [row(name, queued=n, oldest_seconds=900.0) for name, n in (("few", 2), ("many", 90))]
     late = row("late", scheduled=1, scheduler_seconds=900.0)
     found = health(*long_waits, late, row("paused", paused=True), workers=[worker(queues=["few", "many", "late"])])
-    assert [(line.subject, line.level) for line in found.open_lines] == [
+    assert [(line["subject"], line["level"]) for line in found["lines"]] == [
         ("Queue late", "bad"), ("Queue many", "warn"), ("Queue few", "warn"),
     ]  # fmt: skip
-    assert "Queue paused" in [line.subject for line in found.folded_lines]
+    assert "Queue paused" in [line["subject"] for line in found["folded_lines"]]
 
 
 @pytest.mark.parametrize(
@@ -132,15 +132,15 @@ def test_the_first_cards_are_critical_and_have_most_jobs_that_wait_longest():
 )
 def test_a_card_has_the_number_that_says_most(values, figure):
     incident = Incident(kind="no_worker", severity=Severity.WARNING, values=values)
-    assert health_of([incident], overview(), url).lines[0].figure == figure
+    assert health_of([incident], overview(), url)["lines"][0]["figure"] == figure
 
 
 def test_names_and_messages_are_cleaned():
     letter = replace(
         failed("shop.tasks.charge_order", "Bad"), errors=[{"error_class": "B\u202ead", "error": "\x1b[2J"}]
     )
-    (line,) = health(row(dead=1, dead_letter=letter, counts={"dead": minutes(1)})).lines
-    assert r"B\u202ead: \x1b[2J" in line.text
+    (line,) = health(row(dead=1, dead_letter=letter, counts={"dead": minutes(1)}))["lines"]
+    assert r"B\u202ead: \x1b[2J" in line["text"]
 
 
 # -- from Redis to the page

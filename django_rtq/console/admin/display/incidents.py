@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -16,10 +14,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.console.admin.filters import filter_query
 from django_rtq.console.formatting import format_duration, format_number, format_percent
-from django_rtq.console.incidents import Action, Incident, Severity, worst_of
+from django_rtq.console.incidents import Action, Incident, Severity
 from django_rtq.console.incidents.detection import reported
 from django_rtq.console.incidents.incident import DETECTORS
 from django_rtq.console.incidents.server import silent_shard
+from django_rtq.console.merging import grouped
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.readers import SilentShard
@@ -56,84 +55,29 @@ _LEVELS = {
 _JOBS = ("dead", "waiting", "jobs", "count", "failed")  # the values that are numbers of jobs, the most telling first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentLine:
-    """One incident, or how many there are more of a kind."""
-
-    text: str  # without the subject, if it began with it and a colon
-    subject: str = ""
-    figure: str = ""
-    kind: str = ""  # for people; "": this is no incident, but tells of some
-    where: str = ""  # the shards
-    level: str = ""  # a CSS class
-    severity: Any = ""  # in words
-    url: str = ""  # the page with the details
-    since: datetime | None = None
-    since_text: str = ""
-    links: Sequence[tuple[str, str]] = ()  # label and URL of further pages
-    requeue_url: str = ""  # asks before it requeues
-    resume_url: str = ""  # takes a POST
-    command: str = ""
-
-
-@dataclass(slots=True, kw_only=True)
-class Health:
-    """What the overview says first."""
-
-    lines: list[IncidentLine] = field(default_factory=list)  # the worst first
-    shown: int = 0  # how many of them are not folded
-    queues: list[str] = field(default_factory=list)  # with incidents, the worst first
-    worst: str = "ok"  # of the incidents
-    summary: str = ""  # shown if there are no incidents
-    is_well: bool = True  # no incidents, recent failures or dead letters
-
-    @property
-    def level(self) -> str:
-        """The CSS class of the whole."""
-        if self.lines:
-            return {"critical": "bad", "warning": "warn"}.get(self.worst, "plain")
-        return "good" if self.is_well else "plain"
-
-    @property
-    def open_lines(self) -> list[IncidentLine]:
-        """Those that are seen at once."""
-        return self.lines[: self.shown]
-
-    @property
-    def folded_lines(self) -> list[IncidentLine]:
-        """Those behind "4 more"."""
-        return self.lines[self.shown :]
-
-
 def health_of(
     incidents: Sequence[Incident], overview: Overview, url: PageUrl, silent: Iterable[SilentShard] = ()
-) -> Health:
-    """The cards of these incidents: of each severity first those for which most jobs wait longest.
+) -> dict[str, Any]:
+    """What the overview says first: a card for each incident, those that are folded, and which queues have some.
 
-    `silent`: shards that do not answer, which are incidents, too.
+    Of each severity first those for which most jobs wait longest. `silent`: shards that do not answer, which are
+    incidents, too.
     """
     away = (silent_shard(each.number, each.error, since=each.since, is_missing=True) for each in silent)
-    incidents = reported([*away, *incidents])
-    lines, more, seen = [], [], Counter[str]()
-    ordered = _by_weight(incidents, overview.now)
-    for incident in ordered:
-        seen[incident.kind] += 1
-        if seen[incident.kind] <= MAX_OF_KIND:
-            lines.append(_line(incident, overview.now, url))
-        elif seen[incident.kind] == MAX_OF_KIND + 1:
-            more.append(incident)
-    critical = sum(line.level == "bad" for line in lines)
-    shown = max(LEAST_SHOWN, min(MOST_SHOWN, critical))
-    lines += [_more(incident, seen[incident.kind] - MAX_OF_KIND, url) for incident in more]
-    summary, is_well = _summary(overview)
-    return Health(
-        lines=lines,
-        shown=shown,
-        queues=list(dict.fromkeys(incident.queue for incident in ordered if incident.queue)),
-        worst=worst_of(incidents),
-        summary=summary,
-        is_well=is_well,
-    )
+    ordered = _by_weight(reported([*away, *incidents]), overview.now)
+    by_kind = grouped((incident.kind, incident) for incident in ordered)
+    shown = [one for one in ordered if any(one is each for each in by_kind[one.kind][:MAX_OF_KIND])]
+    lines = [_line(incident, overview.now, url) for incident in shown]
+    lines += [_more(each[0], len(each) - MAX_OF_KIND, url) for each in by_kind.values() if len(each) > MAX_OF_KIND]
+    unfolded = max(LEAST_SHOWN, min(MOST_SHOWN, sum(incident.is_critical for incident in shown)))
+    level, summary = (_LEVELS[ordered[0].severity][0], "") if ordered else _summary(overview)
+    return {
+        "level": level,  # the CSS class of the whole
+        "summary": summary,
+        "lines": lines[:unfolded],
+        "folded_lines": lines[unfolded:],
+        "queues": list(dict.fromkeys(incident.queue for incident in ordered if incident.queue)),
+    }
 
 
 def _by_weight(incidents: Sequence[Incident], now: datetime) -> list[Incident]:
@@ -150,29 +94,30 @@ def _url_in(url: PageUrl, number: int, name: str, *args: str, query: Mapping[str
     return url(name, *args, query={**(query or {}), "shard": str(number)})
 
 
-def _line(incident: Incident, now: datetime, url: PageUrl) -> IncidentLine:
+def _line(incident: Incident, now: datetime, url: PageUrl) -> dict[str, Any]:
+    """A card."""
     level, severity = _LEVELS[incident.severity]
     if len(incident.shards) == 1:
         url = partial(_url_in, url, incident.shards[0])
     pages = _pages(incident, url)
     dead = Selection(queues=[incident.queue] if incident.queue else [], states=["dead"], filter=_filter_of(incident))
     can_requeue, can_resume = Action.REQUEUE in incident.actions, Action.RESUME in incident.actions
-    return IncidentLine(
-        text=clean_text(incident.short_text, 1000),
-        subject=clean_text(incident.subject, 120),
-        figure=_figure(incident.values),
-        kind=str(DETECTORS[incident.kind].title),
-        where=incident.where_text,
-        level=level,
-        severity=severity,
-        url=pages[0][1] if pages else "",
-        since=incident.since,
-        since_text=incident.since_text(now),
-        links=pages[1 : 2 if can_requeue or can_resume else 3],  # two buttons at most
-        requeue_url=url("job_bulk_requeue", query={"q": str(dead)}) if can_requeue else "",
-        resume_url=url("queue_resume", incident.queue) if can_resume else "",
-        command=incident.command,
-    )
+    return {
+        "text": clean_text(incident.short_text, 1000),  # without the subject, if it began with it and a colon
+        "subject": clean_text(incident.subject, 120),
+        "figure": _figure(incident.values),
+        "kind": str(DETECTORS[incident.kind].title),
+        "where": incident.where_text,  # the shards
+        "level": level,
+        "severity": severity,
+        "url": pages[0][1] if pages else "",
+        "since": incident.since,
+        "since_text": incident.since_text(now),
+        "links": pages[1 : 2 if can_requeue or can_resume else 3],  # two buttons at most
+        "requeue_url": url("job_bulk_requeue", query={"q": str(dead)}) if can_requeue else "",  # asks before
+        "resume_url": url("queue_resume", incident.queue) if can_resume else "",  # takes a POST
+        "command": incident.command,
+    }
 
 
 def _figure(values: Mapping[str, Any]) -> str:
@@ -209,29 +154,28 @@ def _pages(incident: Incident, url: PageUrl) -> list[tuple[str, str]]:
     return [*pages, *([(_("Show the task"), url("registeredtask_change", incident.task))] if incident.task else [])]
 
 
-def _more(incident: Incident, count: int, url: PageUrl) -> IncidentLine:
+def _more(incident: Incident, count: int, url: PageUrl) -> dict[str, Any]:
+    """How many more there are of a kind."""
     text = ngettext(
         "%(count)s more incident of the kind %(kind)s.", "%(count)s more incidents of the kind %(kind)s.", count
     ) % {"count": format_number(count), "kind": DETECTORS[incident.kind].title}
     name, query = _LISTS.get(incident.kind), {"state": "blocked"} if incident.kind == "workflow_blocked" else {}
-    return IncidentLine(text=text, url=url(name, query=query) if name else "")
+    return {"text": text, "url": url(name, query=query) if name else ""}
 
 
-def _summary(overview: Overview) -> tuple[str, bool]:
-    """The text if there are no incidents, and whether there are no failures and dead letters either."""
+def _summary(overview: Overview) -> tuple[str, str]:
+    """The CSS class and the text if there are no incidents: all is well without recent failures and dead letters."""
     count = len(overview.living)
-    workers = ngettext("%(count)d worker", "%(count)d workers", count) % {"count": count}
-    failed, dead = (
-        sum(row.lately("failed") for row in overview.queues),
-        sum(row.details.dead for row in overview.queues),
-    )
+    workers = {"workers": ngettext("%(count)d worker", "%(count)d workers", count) % {"count": count}}
+    failed = sum(row.lately("failed") for row in overview.queues)
+    dead = sum(row.details.dead for row in overview.queues)
     if not failed and not dead:
-        return _("All is well: %(workers)s, no long waits.") % {"workers": workers}, True
-    parts = [_("%(workers)s, no long waits.") % {"workers": workers}]
+        return "good", _("All is well: %(workers)s, no long waits.") % workers
+    parts = [_("%(workers)s, no long waits.") % workers]
     if failed:
         text = ngettext("%(count)s run failed recently.", "%(count)s runs failed recently.", failed)
         parts.append(text % {"count": format_number(failed)})
     if dead:
         text = ngettext("%(count)s older dead letter remains.", "%(count)s older dead letters remain.", dead)
         parts.append(text % {"count": format_number(dead)})
-    return " ".join(parts), False
+    return "plain", " ".join(parts)

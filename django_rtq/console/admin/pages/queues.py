@@ -53,7 +53,7 @@ class QueueAdmin(PageAdmin):
         sort = wanted.query("")["sort"]
         events = deploy_events(front.deploys)
         context = {
-            **self._table(request, front, wanted, health.queues, {"span": "" if chosen == "1h" else chosen}),
+            **self._table(request, front, wanted, health["queues"], {"span": "" if chosen == "1h" else chosen}),
             "title": _("Task queues"),
             "health": health,
             "figures": overview.figures(front, self.url),
