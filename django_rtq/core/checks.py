@@ -132,11 +132,11 @@ def _check_server_of(place: str) -> list[CheckMessage]:
     whose = f"Shard {shard}: " if shard is not None else f"TASKS[{place!r}]: " if place else ""
     try:
         broker = get_broker(place)
-        server = ask_server(broker.redis, broker.keys)
+        problems = ask_server(broker.redis, broker.keys)
     except (ConfigurationError, BrokerError) as error:
         is_away = isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused)
         return [] if is_away else [Error(f"{whose}{error}", id="rtq.E004")]
-    return [Warning(f"{whose}{problem}", id="rtq.W002") for problem in server.problems()]
+    return [Warning(f"{whose}{problem}", id="rtq.W002") for problem in problems]
 
 
 def check_databases(**kwargs: Any) -> list[CheckMessage]:

@@ -23,12 +23,10 @@ from django_rtq.console.reading.overview import OverviewReader, SharedOverview
 from django_rtq.console.reading.queues import QueueReader, read_queue_details
 from django_rtq.console.reading.sweep import Sweeper
 from django_rtq.console.reading.task_details import TaskReader
-from django_rtq.console.server_info import ServerDetails, read_server
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.core.broker.one_job import find
 from django_rtq.core.broker.scripts import SCRIPTS
-from django_rtq.core.broker.server_info import ask_server
 from django_rtq.core.jobs.details import JobDetails, read_found
 
 T = TypeVar("T")
@@ -152,10 +150,6 @@ class Readers:
             series=history.read_hour(queue, minutes),
             deploys=read_deploys(deploys),
         )
-
-    def server(self) -> ServerDetails:
-        """The state of the Redis server. Raises BrokerRefused, and ConfigurationError for a Redis Cluster."""
-        return read_server(*ask_server(self._redis, self._keys))
 
 
 def readers_of(backend: str = "") -> Readers:

@@ -13,10 +13,10 @@ format over, or with the words in docs/redis.md#format that say what to do.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from django_rtq.core.broker.keys import Keys
-from django_rtq.core.broker.redis.client import LEADS_TO_CLUSTER, InSettings, RedisClient, clock_ms
+from django_rtq.core.broker.redis.client import LEADS_TO_CLUSTER, InSettings, RedisClient
 from django_rtq.core.broker.redis.commands import Command, Steps, raised
 from django_rtq.core.extension import parts
 from django_rtq.core.jobs.job import made_ms, new_job_id
@@ -27,24 +27,17 @@ LOSS_SECONDS = 86_400  # for so long it is known that data was lost
 OLDEST_SERVER = (6, 2)  # of Redis; Valkey began with 7.2
 
 
-class ServerInfo(NamedTuple):
-    """What a server has replied."""
+def ask_server(redis: RedisClient, keys: Keys) -> list[str]:
+    """What endangers jobs in a server, in words, as far as an app knows.
 
-    info: bytes  # to INFO; b"": managed servers forbid it, and so may ACLs
-    now_ms: int  # its clock
+    Raises what check_server() raises; BrokerRefused where waiting does not help.
+    """
 
-    def problems(self) -> list[str]:
-        """What endangers jobs in it, in words, as far as an app knows."""
-        return [problem for problems_of in parts("server_problems") for problem in problems_of(self.info)]
-
-
-def ask_server(redis: RedisClient, keys: Keys) -> ServerInfo:
-    """What the server says of itself. Raises what check_server() raises; BrokerRefused where waiting does not help."""
-
-    def ask() -> Steps[ServerInfo]:
-        time, hello, info, stored_format = yield [("TIME",), ("HELLO",), ("INFO",), read_format(keys)]
+    def ask() -> Steps[list[str]]:
+        hello, info, stored_format = yield [("HELLO",), ("INFO",), read_format(keys)]
         yield from check_server(hello, stored_format, keys, redis.in_settings)
-        return ServerInfo(b"" if isinstance(info, BrokerError) else info, clock_ms(raised(time)))
+        told = b"" if isinstance(info, BrokerError) else info  # managed servers forbid it, and so may ACLs
+        return [problem for problems_of in parts("server_problems") for problem in problems_of(told)]
 
     return redis.run(ask())
 

@@ -171,12 +171,12 @@ def check_server(broker: Broker) -> None:
     certificate, missing permissions, a Redis Cluster.
     """
     try:
-        server = ask_server(broker.redis, broker.keys)
+        problems = ask_server(broker.redis, broker.keys)
     except BrokerRefused:
         raise
     except BrokerUnavailable:
         return
-    for problem in server.problems():
+    for problem in problems:
         logger.warning("%s", problem)
 
 

@@ -68,9 +68,8 @@ def test_data_of_a_later_format_is_refused(redis, producer, use):
         lambda readers: readers.overview.read(),
         lambda readers: readers.shared_overview.read(),
         lambda readers: readers.workers(),
-        lambda readers: readers.server(),
     ],
-    ids=["overview", "shared_overview", "workers", "server"],
+    ids=["overview", "shared_overview", "workers"],
 )
 def test_people_are_told(redis, readers, look):
     look(readers)
