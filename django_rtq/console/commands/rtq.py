@@ -6,9 +6,9 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from time import sleep
 from typing import Any
 
@@ -20,8 +20,12 @@ from django_rtq.console.commands.prompts import known_queues
 from django_rtq.console.incidents import Incident, look, worst_of
 from django_rtq.console.output import as_json, count, duration, facts
 from django_rtq.console.reading.details import RunningJob, WorkerDetails
-from django_rtq.console.render.column import DURATION, NAMES, NUMBER, Column
-from django_rtq.core.commands.command import QUEUES, WRONG_USAGE, Options, one_line, seconds_from
+from django_rtq.console.render.column import NUMBER, Column
+from django_rtq.console.render.terminal import columns
+from django_rtq.console.subjects.queues import QUEUES
+from django_rtq.console.subjects.workers import WORKERS
+from django_rtq.core.commands.command import QUEUES as QUEUES_OPTION
+from django_rtq.core.commands.command import WRONG_USAGE, Options, one_line, seconds_from
 from django_rtq.databases.clocks import utc_now
 from django_rtq.databases.outbox import MOST_COUNTED, OutboxLag, outbox_lag, sum_of_lags
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
@@ -53,30 +57,12 @@ def _runs(running: Sequence[RunningJob]) -> str:
     return text if len(running) == 1 else f"{count(len(running), 'job')}, longest {text}"
 
 
-QUEUE_COLUMNS = [
-    Column("name", "Queue"),
-    Column("state", "State", lambda queue: queue.holds or "open"),
-    *(Column(state, state, kind=NUMBER) for state in ("queued", "scheduled", "retrying", "running", "dead")),
-    Column("oldest_seconds", "Oldest", kind=DURATION),
-    Column("clients", "Clients", kind=NUMBER),
-]
-WORKER_COLUMNS = [
-    Column("name", "Worker"),
-    Column("host", "Host"),
-    Column("pid", "PID", lambda worker: worker.pid or None, replace(NUMBER, plain=str)),
-    Column("queues", "Queues", kind=NAMES),
-    Column("last_seen_seconds", "Last seen", kind=DURATION),
-    Column("jobs_done", "Done", kind=NUMBER),
-    Column("runs", "Runs", _activity),
-]
-SHARD_COLUMN = Column("shard", "Shard", kind=NUMBER)
+# The columns of tables.
+OF_QUEUE = ("name", "state", "queued", "scheduled", "retrying", "running", "dead", "oldest_seconds", "holds")
+CLIENTS = Column("clients", "Clients", attrgetter("details.clients"), NUMBER)
+OF_WORKER = ("name", "host", "pid", "shard", "queues", "last_seen_seconds", "jobs_done")
 COMMAND_COLUMNS = [Column("command", "Command", itemgetter(0)), Column("text", "What it does", itemgetter(1))]
-# What JSON has of a running job, a worker and the server.
-RUNNING = ("id", "queue", "task", "client", "attempt", "seconds", "progress", "is_stopping")
-WORKER = (
-    *("name", "host", "pid", "queues", "last_seen_seconds", "jobs_done"),
-    *("supervisor_name", "is_quiet", "crash_loop"),
-)
+# What JSON has of the server.
 SERVER = (
     *("name", "version", "used_memory", "max_memory", "eviction_policy", "connections", "max_connections"),
     "warnings",
@@ -101,7 +87,7 @@ class Command(ConsoleCommand):
             metavar="SECONDS",
             help=f"Refresh until Ctrl-C (default: every {WATCH_SECONDS:.0f} seconds).",
         )
-        QUEUES.but(help="Only these queues and their workers (default: all).").add_to(parser)
+        QUEUES_OPTION.but(help="Only these queues and their workers (default: all).").add_to(parser)
         parser.add_argument(
             "--check", action="store_true", help="Print only what is wrong, one line for each incident, or ok."
         )
@@ -214,16 +200,17 @@ class Command(ConsoleCommand):
         readers = self.readers
         seen = look(readers)
         overview, lag, unserved, incidents = seen.overview, seen.lag, seen.unserved, seen.incidents
-        queues, workers = seen.queues, overview.workers
+        workers, shown = overview.workers, [queue.name for queue in seen.queues]
         if names is not None:
-            queues = readers.queues.details(known_queues(readers, names))
+            shown = known_queues(readers, names)
             workers = [worker for worker in workers if {*names} & {*worker.queues}]
             unserved = [name for name in unserved if name in names]
             incidents = [incident for incident in incidents if incident.queue in ("", *names)]
+        queues, of_shards = QUEUES.named(readers, overview, shown), any(worker.shard is not None for worker in workers)
         if json:
             state = {
-                "queues": [asdict(queue) for queue in queues],
-                "workers": list(map(_worker, workers)),
+                "queues": [QUEUES.as_dict(queue) for queue in queues],
+                "workers": [WORKERS.as_dict(worker, of_shards=of_shards) for worker in workers],
                 "unserved": unserved,
                 "outbox": asdict(lag) if lag else None,
                 "server": facts(overview.server, SERVER),
@@ -231,19 +218,21 @@ class Command(ConsoleCommand):
             }
             return as_json(state)
         parts = [
-            self.table_text(QUEUE_COLUMNS, queues) if queues else self.none(NO_QUEUE),
-            *self._worker_texts(workers),
+            self.table_text([*columns(QUEUES, queues, names=OF_QUEUE), CLIENTS], queues)
+            if queues
+            else self.none(NO_QUEUE),
+            *self._worker_texts(workers, of_shards=of_shards),
             *([_outbox_text(lag)] if lag else []),
             *self._incident_texts(incidents, overview.now),
         ]
         return "\n\n".join(parts)
 
-    def _worker_texts(self, workers: Sequence[WorkerDetails]) -> Iterator[str]:
+    def _worker_texts(self, workers: Sequence[WorkerDetails], *, of_shards: bool) -> Iterator[str]:
         if not workers:
             yield self.none(NO_WORKER)
             return
-        of_shards = [SHARD_COLUMN] if workers[0].shard is not None else []
-        yield self.table_text([*WORKER_COLUMNS, *of_shards], workers)
+        of_sheet = columns(WORKERS, workers, of_shards=of_shards, names=OF_WORKER)
+        yield self.table_text([*of_sheet, Column("runs", "Runs", _activity)], workers)
         living = [worker for worker in workers if not worker.is_lost]
         hosts, busy = len({worker.host for worker in living}), sum(worker.busy for worker in living)
         slots = count(sum(worker.slots for worker in living), "slot")
@@ -287,12 +276,6 @@ def _split(text: str | None) -> list[str] | None:
     if not names:
         raise CommandError("--queues is empty: write for example --queues high,default", returncode=WRONG_USAGE)
     return names
-
-
-def _worker(worker: WorkerDetails) -> dict[str, Any]:
-    running = [{name: value for name, value in asdict(job).items() if name in RUNNING} for job in worker.running]
-    of_shards = {} if worker.shard is None else {"shard": worker.shard}
-    return {**facts(worker, WORKER), **of_shards, "running": running}
 
 
 def _commands() -> Iterator[tuple[str, str]]:

@@ -14,14 +14,17 @@ NOTHING: tuple[Any, ...] = (None, "", [])
 LEAST_WIDTH = 8  # of a column that is cut
 
 
-def columns(sheet: Sheet[Row], rows: Sequence[Row], *, of_shards: bool = False) -> list[Column]:
-    """The columns of a table of these rows, what names a row first.
+def columns(
+    sheet: Sheet[Row], rows: Sequence[Row], *, of_shards: bool = False, names: Sequence[str] = ()
+) -> list[Column]:
+    """The columns of a table of these rows, what names a row first; those that are named, in that order.
 
     Those that pages show small are there only if a row has something in them. `of_shards`: all shards were read.
     """
+    every = [*map(sheet.column, names)] or sorted(sheet.columns, key=lambda column: column.name != sheet.key)
     return [
         column
-        for column in sorted(sheet.columns, key=lambda column: column.name != sheet.key)
+        for column in every
         if (of_shards or not column.is_of_shards)
         and (not column.under or any(column.of(row) not in NOTHING for row in rows))
     ]

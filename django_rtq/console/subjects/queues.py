@@ -123,9 +123,16 @@ class Queues(Sheet[Queue]):
     def read(self, readers: Readers) -> Sequence[Queue]:
         """Those that were used, and those that tasks and settings declare."""
         overview, declared = readers.shared_overview.read(), declared_queues(readers.place)
-        unused = sorted(set(declared) - {row.details.name for row in overview.queues})
-        others = [Queue(details, is_declared=True) for details in readers.queues.details(unused)] if unused else []
-        return sorted([*self.used(overview, declared), *others], key=attrgetter("name"))
+        return self.named(readers, overview, sorted({*declared, *(row.details.name for row in overview.queues)}))
+
+    def named(self, readers: Readers, overview: Overview, names: Sequence[str]) -> Sequence[Queue]:
+        """These, of which some may never have been used."""
+        declared = declared_queues(readers.place)
+        used = {queue.name: queue for queue in self.used(overview, declared)}
+        unused = [name for name in names if name not in used]
+        details = readers.queues.details(unused) if unused else []
+        others = {each.name: Queue(each, is_declared=each.name in declared) for each in details}
+        return [used.get(name) or others[name] for name in names]
 
     def used(self, overview: Overview, declared: Collection[str] = ()) -> Sequence[Queue]:
         """Those that were used."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
@@ -23,6 +24,8 @@ STATES = {
     "crash_loop": State(_("waits: its processes crash"), "lost"),
     "lost": State(_("not responding"), "lost"),
 }
+# What JSON has of a running job.
+OF_RUNNING = ("id", "queue", "task", "client", "attempt", "seconds", "progress", "is_stopping")
 
 
 def _state(worker: WorkerDetails) -> str:
@@ -77,7 +80,8 @@ class Workers(Sheet[WorkerDetails]):
 
     def facts(self, row: WorkerDetails) -> Mapping[str, Any]:
         names = ("pid", "supervisor", "slots", "project", "is_quiet", "is_lost", "crash_loop")
-        return {**facts(row, names), "running": [job.id for job in row.running]}
+        running = [{name: value for name, value in asdict(job).items() if name in OF_RUNNING} for job in row.running]
+        return {**facts(row, names), "running": running}
 
     def summary(self, rows: Sequence[WorkerDetails]) -> str:
         """The processes of a host, and how many of their slots are used."""

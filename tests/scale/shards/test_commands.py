@@ -54,8 +54,8 @@ def test_a_command_is_about_all_shards_or_one(shards, monkeypatch):
 
     text = run("rtq")
     assert re.findall(r"default +open +(\d+)", text) == ["3"]
-    assert re.search(r"^WORKER .* SHARD\n.* 1$", text, re.MULTILINE)
-    assert re.findall(r"default +open +(\d+)", run("rtq", "--shard", "0")) == ["1"]
+    assert re.search(r"^WORKER .* SHARD .*\nhost:1:x .* 1 ", text, re.MULTILINE)
+    assert re.findall(r"default +no worker +(\d+)", run("rtq", "--shard", "0")) == ["1"]
     assert re.findall(r"default +open +(\d+)", run("rtq", "--queues", "default", "--shard", "1")) == ["2"]
     assert "There is no shard 7" in run("rtq", "--shard", "7", code=64)
 
@@ -226,7 +226,7 @@ def test_a_backend_without_a_redis_of_its_own_is_all_shards(shards):
     enqueue(1)
 
     with override_settings(TASKS={"default": {"BACKEND": "django_rtq.backend.RTQBackend"}}):
-        assert re.findall(r"default +open +(\d+)", run("rtq", "--backend", "default")) == ["2"]
+        assert re.findall(r"default +no worker +(\d+)", run("rtq", "--backend", "default")) == ["2"]
         assert rtq.at("default").jobs.count() == 2
         assert "Shards 0, 1" in run("rtq", "--check", "--backend", "default", code=2)
         assert "TASKS has no backend 'defualt'" in run("rtq_queues", "list", "--backend", "defualt", code=64)
@@ -236,7 +236,7 @@ def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatc
     job, away = enqueue(0), with_shard(new_job_id(), 1)
 
     for arguments, found in (
-        (["rtq"], r"default +open +1 "),
+        (["rtq"], r"default +no worker +1 "),
         (["rtq_queues", "list"], r"default +no worker +1 "),
         (["rtq_jobs", "list"], job.id),
         (["rtq_jobs", "show", away, job.id], job.id),
@@ -254,7 +254,7 @@ def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatc
     assert "critical redis_unreachable: Shard 1: Redis cannot be reached" in run("rtq", "--check", code=2)
     monkeypatch.setattr("django_rtq.console.commands.rtq.sleep", Mock(side_effect=[None, KeyboardInterrupt]))
     text = run("rtq", "--watch")
-    assert [len(re.findall(found, text)) for found in ("default +open +1 ", "shard 1: Redis")] == [2, 2]
+    assert [len(re.findall(found, text)) for found in ("default +no worker +1 ", "shard 1: Redis")] == [2, 2]
 
 
 def test_schedules_of_the_other_shards_are_shown(half, monkeypatch):
