@@ -121,23 +121,21 @@ class JobWalk:
         for _, state in self._lists:
             if state not in LISTS:
                 raise ValueError(f"{state!r} is not one of {', '.join(LISTS)}.")
-        limit, position = max(1, min(limit, LONGEST_PAGE)), self._position(cursor)
-        jobs: list[JobDetails] = []
-        places: list[tuple[Sequence[Any], int]] = []
-        while position.left and position.looked < depth:
-            matches = self._matches(position, depth - position.looked, limit - len(jobs), "jobs")
-            for match in matches:
-                assert match.job is not None  # all were asked for
-                jobs.append(match.job)
-                places.append(([*match.list, *match.place], match.searched))
-                if len(jobs) == limit:
-                    if match is not matches[-1] or position.left:
-                        position.left = self._lists[self._lists.index(match.list) :]
-                        position.at = match.place
-                    cursor, searched = position.cursor, match.searched
-                    return JobPage(jobs=jobs, next_cursor=cursor, searched=searched, places=places)
-        cursor, searched, is_complete = position.cursor, position.looked, not position.left and not position.is_cut
-        return JobPage(jobs=jobs, next_cursor=cursor, searched=searched, is_complete=is_complete, places=places)
+        limit, position, found = max(1, min(limit, LONGEST_PAGE)), self._position(cursor), list[_Match]()
+        while position.left and position.looked < depth and len(found) < limit:
+            found += self._matches(position, depth - position.looked, limit - len(found), "jobs")
+        searched, is_complete = position.looked, not position.left and not position.is_cut
+        if len(found) >= limit:
+            last, searched, is_complete = found[limit - 1], found[limit - 1].searched, True
+            if len(found) > limit or position.left:
+                position.left, position.at = self._lists[self._lists.index(last.list) :], last.place
+        return JobPage(
+            jobs=[match.job for match in found[:limit] if match.job],
+            next_cursor=position.cursor,
+            searched=searched,
+            is_complete=is_complete,
+            places=[([*match.list, *match.place], match.searched) for match in found[:limit]],
+        )
 
     def next_ids(self, cursor: str, depth: int) -> tuple[list[str], str]:
         """Look at up to `depth` jobs. Returns the ids of those that match, and the next cursor."""
