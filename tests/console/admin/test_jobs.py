@@ -300,8 +300,8 @@ def test_the_page_of_a_job_says_it_in_one_round_trip(broker, viewer, rtq, round_
     assert reason(viewer, behind).startswith("Ahead of it: up to 1 job of its client.")
     assert reason(viewer, later).startswith("It is due in ")
 
-    rtq.queues[QUEUE].pause()
-    assert reason(viewer, behind).startswith("The queue was paused ")
+    rtq.queues[QUEUE].pause(by="eve")
+    assert reason(viewer, behind).startswith("The queue was paused by eve, ")
 
 
 def test_a_job_that_runs_exactly_once_says_that_it_has_committed(broker, viewer):

@@ -41,14 +41,6 @@ def test_it_looks_no_deeper_than_asked(small_steps, redis, broker, readers, dept
         assert groups(readers, depth) == [("ship", "builtins.ValueError", min(depth, 8))]
 
 
-def test_more_and_fewer_than_the_last_time_are_all_found(small_steps, redis, broker, readers):
-    assert groups(readers) == []
-    jobs = [bury(broker, "ship") for _ in range(7)]
-    assert groups(readers) == [("ship", "builtins.ValueError", 7)]
-    readers.actions.done("discard", QUEUE, [job.id for job in jobs[:5]])
-    assert groups(readers) == [("ship", "builtins.ValueError", 2)]
-
-
 def test_odd_names_are_grouped_by_what_they_say(redis, broker, readers):
     for task in ('a"b', 'a"b', "a\\b", "a\nb", "ä"):
         bury(broker, task, kind="x.Y")

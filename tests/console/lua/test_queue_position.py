@@ -2,10 +2,7 @@
 
 from dataclasses import replace
 
-import pytest
-
 from django_rtq.console.reading.details import NO_HOLDS, Holds
-from django_rtq.exceptions import JobNotFound
 from tests.support.jobs import (
     QUEUE,
     WORKER,
@@ -37,11 +34,6 @@ def test_it_comes_with_the_job_and_changes_nothing(redis, broker, readers):
     assert snapshot(redis) == before
 
 
-def test_a_job_that_is_nowhere_is_not_found(broker, readers):
-    with pytest.raises(JobNotFound):
-        readers.find_with_position("nothing", QUEUE)
-
-
 def test_jobs_of_its_own_client_are_counted_up_to_a_thousand(broker, readers):
     jobs = [queued_job(broker, client="x") for _ in range(3)]
     other = queued_job(broker, client="y")
@@ -58,16 +50,6 @@ def test_workers_count_while_their_lease_lasts(broker, readers):
     let_lapse(broker, "w2")
 
     assert standing(readers, job).workers == 1
-
-
-def test_a_pause_is_told_with_its_moment(broker, readers, rtq):
-    job = queued_job(broker)
-    rtq.queues[QUEUE].pause(by="eve")
-
-    found = standing(readers, job)
-
-    assert found.queue_holds.paused_by == "eve"
-    assert 0 <= found.queue_holds.paused_seconds < 60
 
 
 def test_a_job_that_runs_after_another_names_it(broker, readers):

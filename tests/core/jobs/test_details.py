@@ -9,19 +9,6 @@ from django_rtq.core.jobs.job import new_job_id
 from django_rtq.core.jobs.record import read_head
 from django_rtq.core.jobs.serializer import unquoted
 from tests.support.jobs import QUEUE, claimed_job, queued_job, settle
-from tests.support.redis_server import LEASE_SECONDS
-
-MADE = 1_800_000_000_000
-
-
-def test_a_run_that_failed_is_told_from_its_beginning_to_its_end():
-    error = {"at": MADE + 1500, "attempt": 2, "worker": "w1", "seconds": 1.5, "error_class": "E", "error": "no"}
-
-    attempt = Attempt.read({**error, "traceback": "here"})
-
-    assert (attempt.number, attempt.worker, attempt.seconds) == (2, "w1", 1.5)
-    assert (attempt.started_at.timestamp(), attempt.ended_at.timestamp()) == (MADE / 1000, MADE / 1000 + 1.5)
-    assert (attempt.error_class, attempt.error, attempt.traceback) == ("E", "no", "here")
 
 
 @pytest.mark.parametrize("error", [{}, {"at": "x", "seconds": None, "attempt": []}, {"at": True, "error": 7}])
@@ -29,16 +16,6 @@ def test_whatever_stands_there_is_told_as_far_as_it_goes(error):
     attempt = Attempt.read(error)
 
     assert (attempt.number, attempt.started_at, attempt.ended_at, attempt.seconds) == (None, None, None, None)
-
-
-def test_a_job_that_runs_tells_since_when_and_how_long_its_lease_lasts(redis, broker, access):
-    job = claimed_job(broker)
-
-    details = access.find(job.id)
-
-    now = redis.time()[0]
-    assert abs(details.claimed_at.timestamp() - now) < 5
-    assert 0 < details.lease_left_seconds <= LEASE_SECONDS
 
 
 def test_a_result_tells_when_it_was_made_and_until_when_it_is_kept(redis, broker, access):
