@@ -35,9 +35,8 @@ EXTENSIONS: list[Extension] = [
         stored_workflow="django_rtq.workflows.store.make_stored",
     ),
     Extension(  # batches
-        call_runner="django_rtq.workflows.batches.call_runner.CallRunner",
-        check_batch="django_rtq.workflows.batches.declared.check_batch",
-        gatherer="django_rtq.workflows.batches.gathering.CallGatherer",
+        call_runner="django_rtq.workflows.batches.CallRunner",
+        gatherer="django_rtq.workflows.batches.CallGatherer",
     ),
     Extension(  # scale
         check_shards="django_rtq.scale.placement.check_limits",

@@ -24,7 +24,6 @@ class Extension:
     at_start: str = ""  # (backend) -> None: before a worker or a scheduler starts
     broker_in_tests: str = ""  # (RTQ["TEST"]) -> Broker: what takes its place
     call_runner: str = ""  # (Executor, record, release) -> what runs jobs that one call of a task with `batch` gets
-    check_batch: str = ""  # (Task) -> None: raises InvalidTask for what does not fit the option `batch`
     check_incidents: str = ""  # (value of RTQ["INCIDENTS"]) -> None: raises ConfigurationError
     check_shards: str = ""  # (RTQ["SHARDS"], RTQ["QUEUES"]) -> None: raises ConfigurationError
     check_tables: str = ""  # (**options of a check) -> list[CheckMessage]: about tables that are missing

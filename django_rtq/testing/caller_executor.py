@@ -20,7 +20,7 @@ from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running.executor import Executor
 from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
 from django_rtq.core.worker.shared_memory import SharedState
-from django_rtq.workflows.batches.call_runner import CallRunner
+from django_rtq.workflows.batches import CallRunner
 
 
 class CallerExecutor(Executor):

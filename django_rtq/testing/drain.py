@@ -24,7 +24,7 @@ from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.shared_memory import MAX_BATCH, SharedState
 from django_rtq.testing.caller_executor import CallerExecutor
 from django_rtq.testing.jobs import FinishedJob, raise_foreign_error
-from django_rtq.workflows.batches.gathering import CallGatherer
+from django_rtq.workflows.batches import CallGatherer
 
 MAX_RUNS = 10_000
 

@@ -213,8 +213,7 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
         if self.exactly_once != "":
             self._set(exactly_once=required("exactly_once").database(self.name, self.exactly_once, self.func))
         if self.batch is not None:
-            for check in parts("check_batch"):
-                check(self)
+            _check_batch(self)
         self._check_options(OPTIONS)
         self._set(**shown_attributes(self.func, takes_context=self.takes_context))
         for entry in self.schedule:
@@ -696,6 +695,32 @@ class TaskCall:
         if self.headers != task.headers:
             task = task._with_headers(self.headers)
         return self._send(task, self.arguments)
+
+
+def _check_batch(task: Task[Any, Any]) -> None:
+    """Raises InvalidTask for options and functions that make no sense together."""
+    if inspect.iscoroutinefunction(task.func):
+        raise InvalidTask(
+            f"{task.name}: a task with batch runs in a thread, so it cannot be a coroutine function. Write `def` "
+            "instead of `async def`, and await in it with async_to_sync()."
+        )
+    if task.exactly_once:
+        raise InvalidTask(
+            f"{task.name}: exactly_once commits the id of one job together with what it writes, and a batch has many "
+            "jobs. Leave out batch or exactly_once."
+        )
+    if task.takes_context:
+        raise InvalidTask(
+            f"{task.name}: takes_context is of one job, and a batch has many. Each call has its id, attempt, client "
+            "and headers instead."
+        )
+    try:
+        inspect.signature(task.func).bind([])
+    except TypeError:
+        raise InvalidTask(
+            f"{task.name}: a task with batch gets one argument, the list of its calls: def "
+            f"{task.func.__name__}(calls: Sequence[Call])."
+        ) from None
 
 
 def uses_middleware(task: Task[Any, Any]) -> bool:

@@ -1,6 +1,6 @@
 """Calls of the scripts for functions that get many jobs at once."""
 
-from django_rtq.workflows.batches.gathering import LaneClaim, claim_lanes
+from django_rtq.workflows.batches import LaneClaim, claim_lanes
 from tests.support.jobs import QUEUE, WORKER, new_job
 
 TASK = "shop.index"

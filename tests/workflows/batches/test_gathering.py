@@ -6,8 +6,8 @@ import pytest
 
 from django_rtq.core.worker.process.run import Run, runs_of
 from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.workflows.batches import gathering
-from django_rtq.workflows.batches.gathering import CallGatherer
+from django_rtq.workflows import batches
+from django_rtq.workflows.batches import CallGatherer
 from tests.app import batch_tasks as tasks
 from tests.app import tasks as other_tasks
 from tests.support.jobs import QUEUE
@@ -85,7 +85,7 @@ def test_suspects_get_no_others(gather, broker, session):
 def test_a_lost_reply_costs_the_others_only(gather, redis, session, monkeypatch):
     enqueue("abc")
 
-    monkeypatch.setattr(gathering, "claim_lanes", Mock(side_effect=BrokerUnavailable("gone")))
+    monkeypatch.setattr(batches, "claim_lanes", Mock(side_effect=BrokerUnavailable("gone")))
     assert gather() == [["a"]]
     assert session.needs_reconcile
 

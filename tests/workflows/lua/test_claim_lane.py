@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.workflows.batches.gathering import LaneClaim, claim_lanes
+from django_rtq.workflows.batches import LaneClaim, claim_lanes
 from tests.protocol.model.batch_calls import BODY, TASK, new_jobs
 from tests.support.jobs import (
     QUEUE,

@@ -1,1 +1,0 @@
-"""Tasks whose functions get many jobs in one call."""
