@@ -51,11 +51,6 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     return signature.replace(parameters=shown)
 
 
-def is_unknown(task: str) -> bool:
-    """Whether this process does not know the task, and so not the names of its parameters."""
-    return known_task(task) is None
-
-
 # -- jobs
 
 

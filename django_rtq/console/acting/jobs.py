@@ -21,12 +21,12 @@ from django_rtq.console.reading import actions
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import WAITING, Selection
 from django_rtq.console.reading.sweep import Count, Result, Sweep
-from django_rtq.console.redaction import is_unknown, redacted
+from django_rtq.console.redaction import redacted
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, JobState
-from django_rtq.core.tasks.registry import is_internal
+from django_rtq.core.tasks.registry import is_internal, known_task
 from django_rtq.exceptions import BrokerError, QueueFull, WrongState
 
 _GONE = gettext_lazy("They will never run, and their arguments are deleted. This cannot be undone.")
@@ -119,7 +119,7 @@ def _may_stop(job: JobDetails) -> bool:
 
 def _may_run_again(job: JobDetails) -> bool:
     is_over = job.state.is_final and not _is_dead(job)
-    return is_over and job.has_call and not is_unknown(job.task) and not is_internal(job.task)
+    return is_over and job.has_call and known_task(job.task) is not None and not is_internal(job.task)
 
 
 def _of_one(do: Callable[[OneJob, Target], Any], **words: Any) -> Verb:

@@ -1,4 +1,4 @@
-"""The filter of a list of jobs: the query of the search, as a parameter of addresses, and as chips."""
+"""The filter of a list of jobs, which is the query of the search, as chips."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from django.utils.translation import gettext_lazy
 
 from django_rtq.console.formatting import LIST_LABELS
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import LISTS
 from django_rtq.console.reading.selection import Selection, words_of
 from django_rtq.console.sanitize import clean_text
@@ -25,19 +24,9 @@ _FIELDS: dict[str, tuple[Any, Callable[[Sequence[JobDetails]], Iterable[str]]]] 
 }
 
 
-def query_text(**fields: str) -> str:
-    """A query for these fields."""
-    return str(Selection().narrowed(**fields))
-
-
-def filter_query(wanted: JobFilter) -> dict[str, str]:
-    """As a parameter of an address."""
-    return {"q": str(Selection(filter=wanted))}
-
-
 def _word(field: str, value: str) -> str:
     """As a person writes it: a time stays relative."""
-    return f"since:{value}" if field == "since" else query_text(**{field: value})
+    return f"since:{value}" if field == "since" else str(Selection().narrowed(**{field: value}))
 
 
 def chips(

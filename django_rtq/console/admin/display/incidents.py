@@ -12,7 +12,6 @@ from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from django_rtq.console.admin.filters import filter_query
 from django_rtq.console.formatting import format_duration, format_number, format_percent
 from django_rtq.console.incidents import Action, Incident, Severity
 from django_rtq.console.incidents.detection import reported
@@ -136,7 +135,7 @@ def _filter_of(incident: Incident) -> JobFilter:
 
 def _pages(incident: Incident, url: PageUrl) -> list[tuple[str, str]]:
     """Labels and URLs of what a person can do, and of the task; those that this site has."""
-    jobs = filter_query(_filter_of(incident))
+    jobs = {"q": str(Selection(filter=_filter_of(incident)))}
     queries: Mapping[Action, Mapping[str, str]] = {
         Action.SHOW_DEAD: {"state": "dead", **jobs},
         Action.SHOW_RETRYING: {"state": "retrying", **jobs},

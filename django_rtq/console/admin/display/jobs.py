@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from django_rtq.console.admin import query_params
-from django_rtq.console.admin.filters import chips, filter_query
+from django_rtq.console.admin.filters import chips
 from django_rtq.console.formatting import LIST_LABELS, STATE_LABELS, format_duration, format_number
 from django_rtq.console.reading.actions import VERBS
 from django_rtq.console.reading.details import QueueDetails
@@ -145,7 +145,7 @@ def _neighbours_url(job: JobDetails, url: PageUrl) -> str:
         return ""
     since, until = (at + timedelta(seconds=seconds) for seconds in (-1, 1))
     wanted = JobFilter(task=job.task, client=job.client, error_class=newest, since=since, until=until)
-    return url("queue_change", job.queue, query={"state": str(job.state), **filter_query(wanted)})
+    return url("queue_change", job.queue, query={"state": str(job.state), "q": str(Selection(filter=wanted))})
 
 
 def _life(job: JobDetails, requeued_by: str, url: PageUrl | None) -> Iterator[Event]:

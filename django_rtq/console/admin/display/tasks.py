@@ -14,8 +14,9 @@ from django_rtq.console.acting.switches import SWITCHES, everywhere
 from django_rtq.console.admin.display.charts.history import deploy_events, outcome_bands
 from django_rtq.console.admin.display.charts.svg import Line
 from django_rtq.console.admin.display.charts.time_chart import Steps, time_chart
-from django_rtq.console.admin.filters import query_text
 from django_rtq.console.formatting import LIST_LABELS, format_duration, number_text
+from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.task_details import TaskDetails, TaskInQueue
 from django_rtq.console.render.column import Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Sheet
@@ -88,7 +89,8 @@ def _jobs(state: str, css: str = "") -> Column:
         return number_text(count, is_cut=is_cut) if count or is_cut else ""
 
     def link(row: InQueue, url: PageUrl) -> str:
-        return url("queue_change", row.name, query={"state": state, "q": query_text(task=f"={row.task}")})
+        wanted = JobFilter(task=f"={row.task}")
+        return url("queue_change", row.name, query={"state": state, "q": str(Selection(filter=wanted))})
 
     kind = Kind(html=str, plain=str, is_number=True)
     return Column(state, LIST_LABELS[state], lambda row: text(row) or 0, kind, link=link, css=lambda row: css)

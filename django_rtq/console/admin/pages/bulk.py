@@ -31,7 +31,6 @@ from django_rtq.console.acting.jobs import (
 from django_rtq.console.acting.verb import MAX_QUEUES_NAMED
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import ids_text, log_action
-from django_rtq.console.admin.filters import filter_query
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, is_typed, place_of
 from django_rtq.console.formatting import STATE_LABELS, format_moment, format_number, names_text, number_text
 from django_rtq.console.reading.actions import ACTIONS, LATEST, Verb, targets_in
@@ -173,7 +172,7 @@ class BulkPages(PageAdmin):
         if not (queue := _queue_of(sweep)):
             return self.url("queue_changelist")
         state = selection.states[0] if selection.states else ""
-        return self.url("queue_change", queue, query={"state": state, **filter_query(selection.filter)})
+        return self.url("queue_change", queue, query={"state": state, "q": str(Selection(filter=selection.filter))})
 
 
 def _read(request: HttpRequest, verb: Verb) -> Sweep:

@@ -33,7 +33,7 @@ from django_rtq.console.nouns import OneJob
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.members import step_of
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.redaction import is_unknown, redacted
+from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import buttons, cell_html
 from django_rtq.console.sanitize import clean_text, named_arguments
 from django_rtq.console.subjects.dead_letters import GROUPS
@@ -89,7 +89,7 @@ class JobAdmin(BulkPages):
         may_edit = request.user.has_perm(permissions.EDIT)
         readers, queue = place_of(request).readers, query_params.get_queue_name(request.GET)
         details, position = readers.find_with_position(name, queue or None)
-        job = redacted(details, shows_unknown=may_edit)
+        job, task = redacted(details, shows_unknown=may_edit), known_task(details.task)
         context = {
             "title": clean_text(job.task, 300).rpartition(".")[2] or _("Job %(id)s") % {"id": clean_text(job.id, 40)},
             "breadcrumbs": [{"url": self.url("queue_change", job.queue), "title": job.queue}],
@@ -101,10 +101,10 @@ class JobAdmin(BulkPages):
             "waiting_reason": clean_text(waiting_reason(job, position)),
             "member": step_of(job.id, readers.place),
             "arguments": named_arguments(job),
-            "are_hidden": bool(job.args) and is_unknown(job.task) and not may_edit,
-            "is_known": not is_unknown(job.task),
+            "are_hidden": bool(job.args) and task is None and not may_edit,
+            "is_known": task is not None,
             "exactly_once": written_text(job),
-            "batch": getattr(known_task(job.task), "batch", None),
+            "batch": task and task.batch,
         }
         return self.render(request, "job.html", context)
 
