@@ -40,6 +40,7 @@ T = TypeVar("T")
 LISTED = 50  # unless --limit says otherwise
 NONE_AT_ALL = "There are no jobs."
 NO_MATCH = "No job matches."
+_CALL = ("args", "kwargs", "headers", "options")
 _FAILURE = ("worker", "version", "seconds", "error_class", "error", "traceback", "together")
 
 
@@ -160,8 +161,9 @@ def _with_time(item: object, names: Sequence[str], time: str) -> dict[str, Any]:
 
 def job_lines(job: JobDetails, waiting_reason: str, member: WorkflowStep | None = None) -> Iterator[str]:
     """A job as text, a fact on each line, and its failed runs with their tracebacks, the newest first."""
-    for name, text in (*_identity(job, waiting_reason, member), *_facts(job)):
-        yield f"{name + ':':<12}{one_line(text)}"
+    for name, text in _facts(job, waiting_reason, member).items():
+        if text:
+            yield f"{name + ':':<12}{one_line(text)}"
     for attempt in reversed(job.attempts):
         heading = ": ".join(filter(None, (attempt.error_class, attempt.error)))
         call = f", call of {attempt.together}" if attempt.together > 1 else ""
@@ -176,44 +178,31 @@ def job_lines(job: JobDetails, waiting_reason: str, member: WorkflowStep | None 
     yield from _log(job)
 
 
-def _identity(job: JobDetails, waiting_reason: str, member: WorkflowStep | None) -> Iterator[tuple[str, str]]:
-    yield "Job", job.id
-    detail = ", asked to stop" if job.is_stopping else ""
-    yield "State", f"{job.state}{detail}"
-    if waiting_reason:
-        yield "Waiting", waiting_reason
-    if written := written_text(job):
-        yield "Written", written
-    yield "Task", job.task or "(unreadable)"
-    yield "Queue", job.queue
-    if job.shard is not None:
-        yield "Shard", str(job.shard)
-    yield "Client", job.client or "-"
-    if member:
-        flow, step = member.workflow, member.step
-        yield "Workflow", f"{flow.id} {flow.name}, {flow.state}. This is a job of step {step.number}, {step.task}"
-        if member.blocked_by:
-            yield "Blocked", member.blocked_by
-
-
-def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
-    for name in ("args", "kwargs", "headers", "options"):
-        if value := getattr(job, name):
-            yield name.capitalize(), as_json(value)
-    if job.priority:
-        yield "Priority", str(job.priority)
-    yield "Attempts", f"{number(job.attempt)} ({number(job.failures)} failed, {number(job.crashes)} crashed)"
-    for name in TIMES:
-        if at := getattr(job, name):
-            yield name.removesuffix("_at").capitalize(), on_clock(at)
-    if job.worker:
-        yield "Worker", job.worker
-    if job.progress:
-        yield "Progress", str(job.progress)
-    if job.seconds is not None:
-        yield "Ran for", duration(job.seconds)
-    if job.state is JobState.SUCCEEDED:
-        yield "Result", "(lost)" if job.is_result_lost else as_json(job.result)
+def _facts(job: JobDetails, waiting_reason: str, member: WorkflowStep | None) -> dict[str, str]:
+    """What is printed of it, by name; "": nothing."""
+    result = "(lost)" if job.is_result_lost else as_json(job.result)
+    failed, crashed, flow = number(job.failures), number(job.crashes), member and member.workflow
+    step = member and f"This is a job of step {member.step.number}, {member.step.task}"
+    return {
+        "Job": job.id,
+        "State": f"{job.state}, asked to stop" if job.is_stopping else str(job.state),
+        "Waiting": waiting_reason,
+        "Written": written_text(job),
+        "Task": job.task or "(unreadable)",
+        "Queue": job.queue,
+        "Shard": "" if job.shard is None else str(job.shard),
+        "Client": job.client or "-",
+        "Workflow": f"{flow.id} {flow.name}, {flow.state}. {step}" if flow else "",
+        "Blocked": member.blocked_by if member else "",
+        **{name.capitalize(): as_json(value) for name in _CALL if (value := getattr(job, name))},
+        "Priority": str(job.priority or ""),
+        "Attempts": f"{number(job.attempt)} ({failed} failed, {crashed} crashed)",
+        **{name.removesuffix("_at").capitalize(): on_clock(at) for name in TIMES if (at := getattr(job, name))},
+        "Worker": job.worker,
+        "Progress": str(job.progress or ""),
+        "Ran for": "" if job.seconds is None else duration(job.seconds),
+        "Result": result if job.state is JobState.SUCCEEDED else "",
+    }
 
 
 def _steps(job: JobDetails) -> Iterator[str]:
