@@ -51,14 +51,6 @@ ByHours = Mapping[int, Mapping[bytes, int]]  # hour since 1970 -> kind -> number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskHour:
-    """The runs of a task in one hour."""
-
-    begins_at: datetime
-    metrics: TaskMetrics = field(metadata=ONE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskInQueue:
     """The jobs of a task in one queue, as far as they were searched."""
 
@@ -96,8 +88,9 @@ class TaskDetails:
     """What is known of a task, under its name and its aliases."""
 
     name: str
+    begins_at: datetime  # the first of `hours`
     #: Every hour, the present one last.
-    hours: list[TaskHour] = field(metadata=by(lambda lists: list(map(merge, zip(*lists, strict=False)))))
+    hours: list[TaskMetrics] = field(metadata=by(lambda lists: list(map(merge, zip(*lists, strict=False)))))
     total: TaskMetrics = field(metadata=ONE)  # of `hours` together
     queues: list[TaskInQueue] = field(metadata=rows_by("queue.name"))  # every queue
     deploys: list[Deploy]  # the newest first; none without RTQ["VERSION"]
@@ -143,10 +136,8 @@ class TaskReader:
         in_queues, groups = self._jobs(names, details)
         return TaskDetails(
             name=name,
-            hours=[
-                TaskHour(begins_at=clock_moment(hour * HOUR_MS), metrics=TaskMetrics.of(by_hour.get(hour, {})))
-                for hour in shown
-            ],
+            begins_at=clock_moment(shown[0] * HOUR_MS),
+            hours=[TaskMetrics.of(by_hour.get(hour, {})) for hour in shown],
             total=TaskMetrics.of(sum_of_counts(by_hour.get(hour, {}) for hour in shown)),
             queues=in_queues,
             deploys=read_deploys(replies["deploys"]),

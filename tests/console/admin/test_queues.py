@@ -7,7 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_rtq.console.admin.display import jobs as job_table
-from django_rtq.console.admin.display.charts.history import SPANS, history_charts
+from django_rtq.console.admin.display.time_charts import SPANS, history_charts
 from django_rtq.console.nouns import Queue
 from django_rtq.console.reading import overview as shared_overview
 from django_rtq.console.subjects.queues import QUEUES

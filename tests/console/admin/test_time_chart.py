@@ -6,10 +6,9 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from django.utils.timezone import override
 
-from django_rtq.console.admin.display.charts.history import SPANS, history_charts
-from django_rtq.console.admin.display.charts.svg import Band, Line
-from django_rtq.console.admin.display.charts.time_chart import Event, Steps, time_chart
+from django_rtq.console.admin.display.time_charts import SPANS, Line, Steps, history_charts, time_chart
 from django_rtq.console.formatting import format_duration
+from django_rtq.console.reading.metrics.reader import Deploy
 from django_rtq.console.reading.metrics.time_series import Series
 
 BEGIN = datetime(2026, 3, 1, 10, 5, tzinfo=timezone.utc)
@@ -19,8 +18,16 @@ def steps(number=60, seconds=60, begins_at=BEGIN):
     return Steps(begins_at=begins_at, seconds=seconds, number=number)
 
 
+def area(title, css, values):
+    return Line(title, css, values, is_area=True)
+
+
+def deploy(minute, version):
+    return Deploy(at=BEGIN + timedelta(minutes=minute), version=version)
+
+
 def chart(values, *more, of=None, **options):
-    return time_chart("x", "Runs", of or steps(len(values)), [Band("succeeded", "ok", values), *more], **options)
+    return time_chart("x", "Runs", of or steps(len(values)), [area("succeeded", "ok", values), *more], **options)
 
 
 def paths(svg, css):
@@ -33,7 +40,7 @@ def tick_texts(chart):
 
 
 def test_bands_are_stacked_and_the_uppermost_is_drawn_first():
-    svg = chart([1, 2, 1], Band("failed", "bad", [1, 0, 3]))["svg"]
+    svg = chart([1, 2, 1], area("failed", "bad", [1, 0, 3]))["svg"]
 
     assert paths(svg, "ok") == ["M0 200H0V160H10V120H20V160H30V200Z"]
     assert paths(svg, "bad") == ["M0 200H0V120H20V40H30V200Z"]
@@ -91,14 +98,13 @@ def test_what_is_no_burst_is_not_cut_off(values):
 
 
 def test_events_within_the_time_are_marked():
-    events = [Event(BEGIN + timedelta(minutes=m), f"<{m}>") for m in (-1, 0, 7.5, 61.5)]
-    svg = chart([1] * 60, events=events)["svg"]
+    svg = chart([1] * 60, deploys=[deploy(minute, f"<{minute}>") for minute in (-1, 0, 7.5, 61.5)])["svg"]
 
     assert re.findall(r'<path class="rtq-mark" d="M(\d+) 0V200"><title>(.*?)</title>', svg) == [
-        ("0", "10:05 &lt;0&gt;"),
-        ("75", "10:12 &lt;7.5&gt;"),
+        ("0", "10:05 Version &lt;0&gt; started"),
+        ("75", "10:12 Version &lt;7.5&gt; started"),
     ]
-    assert "<title>10:12 · succeeded 1 · 10:12 &lt;7.5&gt;</title>" in svg  # where a keyboard reads it
+    assert "<title>10:12 · succeeded 1 · 10:12 Version &lt;7.5&gt; started</title>" in svg  # where a keyboard reads it
 
 
 def test_the_table_has_averages_of_a_twelfth():
@@ -109,17 +115,19 @@ def test_the_table_has_averages_of_a_twelfth():
 
 
 def test_marks_are_in_their_row_of_the_table():
-    events = [Event(BEGIN + timedelta(minutes=m), f"<{m}>") for m in (0, 4.9, 61)]
-    found = chart([1] * 60, events=events)
+    found = chart([1] * 60, deploys=[deploy(minute, f"v{minute}") for minute in (0, 4.9, 61)])
 
     marked = {when: titles for when, _, titles in found["rows"] if titles}
     assert found["has_marks"]
-    assert marked == {"10:05": ["10:05 <0>", "10:09 <4.9>"], "11:00": ["11:05 <61>"]}
+    assert marked == {
+        "10:05": ["10:05 Version v0 started", "10:09 Version v4.9 started"],
+        "11:00": ["11:05 Version v61 started"],
+    }
 
 
 def test_labels_do_not_overlap_and_stay_within_the_chart():
-    said = [(0, "first"), (10, "no room"), (30, "x" * 40), (42, "no room"), (45, ""), (58, "no room"), (59.5, "last")]
-    labels = chart([1] * 60, events=[Event(BEGIN + timedelta(minutes=m), "", text) for m, text in said])["labels"]
+    said = [(0, "first"), (10, "no room"), (30, "x" * 40), (42, "no room"), (58, "no room"), (59.5, "last")]
+    labels = chart([1] * 60, deploys=[deploy(*each) for each in said])["labels"]
 
     assert [(each["percent"], each["text"], each["anchor"]) for each in labels] == [
         ("99.2", "last", "end"),
@@ -141,7 +149,7 @@ def test_a_week_is_compared_with_the_week_before():
     of_queue = series(168, 7200, succeeded=[120] * 84 + [240] * 84, failed=[120] * 84 + [0] * 84)
     (runs, _) = history_charts([of_queue, of_queue], SPANS["7d"])
 
-    assert [each["title"] for each in runs["key"]] == ["succeeded", "failed", "crashed", "a week before"]
+    assert [each.title for each in runs["key"]] == ["succeeded", "failed", "crashed", "a week before"]
     assert "2026-03-08 10:05 · succeeded 4 · failed 0 · crashed 0 · a week before 4" in runs["svg"]
     assert runs["svg"].count("<rect") == 83
 

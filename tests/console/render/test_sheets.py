@@ -101,8 +101,8 @@ ROWS["QueuesOfTask"] = InQueue(
 ROWS["OneTask"] = WholeTask(
     task="shop.tasks.charge", metrics=ROWS["Tasks"].metrics, pauses=ROWS["Tasks"].pauses, code=note,
     details=TaskDetails(
-        name="shop.tasks.charge", hours=[], total=ROWS["Tasks"].metrics, queues=[ROWS["QueuesOfTask"].found],
-        deploys=[], versions=[], groups=[],
+        name="shop.tasks.charge", begins_at=NOW, hours=[], total=ROWS["Tasks"].metrics,
+        queues=[ROWS["QueuesOfTask"].found], deploys=[], versions=[], groups=[],
     ),
 )  # fmt: skip
 ROWS["Jobs"] = JobDetails(

@@ -11,9 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES, everywhere
-from django_rtq.console.admin.display.charts.history import deploy_events, outcome_bands
-from django_rtq.console.admin.display.charts.svg import Line
-from django_rtq.console.admin.display.charts.time_chart import Steps, time_chart
+from django_rtq.console.admin.display.time_charts import Line, Steps, outcome_areas, time_chart
 from django_rtq.console.formatting import LIST_LABELS, format_duration, number_text
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.selection import Selection
@@ -27,22 +25,16 @@ _OUTCOMES = ("done", "failed", "crashed")
 
 def charts(task: TaskDetails) -> list[dict[str, Any]]:
     """Runs by outcome, and percentiles of run and wait times."""
-    shown = [hour.metrics for hour in task.hours]
-    steps = Steps(begins_at=task.hours[0].begins_at, seconds=3600, number=len(shown))
-    bands = outcome_bands(*([getattr(in_hour, name) for in_hour in shown] for name in _OUTCOMES))
-    events = deploy_events(task.deploys)
-    run_times, waits = (
-        [
-            Line(name, f"rtq-line-{name}", [getattr(in_hour, f"{kind}_{name}") for in_hour in shown])
+    steps = Steps(begins_at=task.begins_at, seconds=3600, number=len(task.hours))
+    areas = outcome_areas(*([getattr(in_hour, name) for in_hour in task.hours] for name in _OUTCOMES))
+    shown = [time_chart("runs", _("Runs per hour"), steps, areas, deploys=task.deploys)]
+    for kind, title in (("run", _("Percentiles of run times")), ("wait", _("Percentiles of waits"))):
+        lines = [
+            Line(name, f"rtq-line-{name}", [getattr(in_hour, f"{kind}_{name}") for in_hour in task.hours])
             for name in ("p50", "p95")
         ]
-        for kind in ("run", "wait")
-    )
-    return [
-        time_chart("runs", _("Runs per hour"), steps, bands, events=events),
-        time_chart("run-times", _("Percentiles of run times"), steps, run_times, events=events, write=format_duration),
-        time_chart("wait-times", _("Percentiles of waits"), steps, waits, events=events, write=format_duration),
-    ]
+        shown.append(time_chart(f"{kind}-times", title, steps, lines, deploys=task.deploys, write=format_duration))
+    return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.display import overview
-from django_rtq.console.admin.display.charts.history import SPANS, deploy_events, history_charts, span_links
 from django_rtq.console.admin.display.incidents import health_of
 from django_rtq.console.admin.display.jobs import JobTable
+from django_rtq.console.admin.display.time_charts import SPANS, history_charts
 from django_rtq.console.admin.pages.page_admin import PageAdmin, place_of, wanted_in
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.formatting import format_duration
@@ -51,17 +51,21 @@ class QueueAdmin(PageAdmin):
             series = readers.shared_overview.history(span.read_minutes, span.step)
         health = health_of(seen.incidents, front, self.url, readers.silent.values())
         sort = wanted.query("")["sort"]
-        events = deploy_events(front.deploys)
         context = {
             **self._table(request, front, wanted, health["queues"], {"span": "" if chosen == "1h" else chosen}),
             "title": _("Task queues"),
             "health": health,
             "figures": overview.figures(front, self.url),
             "totals": overview.totals(front, self.url, seen.lag),
-            "charts": history_charts(series, span, events) if series else [],
-            "spans": span_links(
-                SPANS, chosen, lambda key: self.url("queue_changelist", query={"span": key, "sort": sort})
-            ),
+            "charts": history_charts(series, span, front.deploys) if series else [],
+            "spans": [
+                {
+                    "title": each.title,
+                    "url": self.url("queue_changelist", query={"span": key, "sort": sort}),
+                    "is_current": key == chosen,
+                }
+                for key, each in SPANS.items()
+            ],
         }
         return self.render(request, "overview.html", context)
 
@@ -101,7 +105,7 @@ class QueueAdmin(PageAdmin):
             **table.context(queue_page.page, details, viewer),
             "client_tables": tables(OF_QUEUE, queue_page.clients, viewer, titles={"fair": None}),
             "version_tables": tables(VERSIONS, queue_page.versions, viewer),
-            "charts": history_charts([queue_page.series], SPANS["1h"], deploy_events(queue_page.deploys)),
+            "charts": history_charts([queue_page.series], SPANS["1h"], queue_page.deploys),
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
             "buttons": buttons(QUEUES, Queue(details), viewer),
             **_state_of(details, are_all=not place_of(request).readers.silent),

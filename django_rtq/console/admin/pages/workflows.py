@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from django_rtq.console.acting.verb import Target
-from django_rtq.console.admin.display.charts.graph import MOST, graph
+from django_rtq.console.admin.display.graph import MOST, graph
 from django_rtq.console.admin.pages.page_admin import PageAdmin, place_of
 from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.members import WorkflowStep

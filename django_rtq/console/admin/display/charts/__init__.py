@@ -1,1 +1,0 @@
-"""Charts, drawn as SVG on the server."""
