@@ -6,17 +6,11 @@ commands: see registry.get_public_task(). Each worker has it, few run it: what i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.jobs.context import current_job
 from django_rtq.core.tasks.decorator import internal_task
-from django_rtq.core.tasks.task import on_backend
-
-if TYPE_CHECKING:
-    from django_rtq.console.reading.sweep import Sweep
-    from django_rtq.core.handle import JobHandle
 
 
 @internal_task
@@ -39,12 +33,3 @@ def run_bulk_action(sweep: dict[str, Any]) -> int:
         if job and counted:
             job.progress(done, counted.count if counted.is_complete else None)
     return done
-
-
-def enqueue_rest(sweep: Sweep, queues: Sequence[str], place: str) -> Iterator[JobHandle]:
-    """Enqueue a job in each of these queues, which does what is left there. Raises BrokerError and QueueFull."""
-    from django_rtq.scale.placement import pinned_in
-
-    for queue in queues:
-        action = on_backend(run_bulk_action.using(queue_name=queue), pinned_in(place))
-        yield action.delay(sweep.of(queue).stored())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+from typing import Any
+
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
@@ -23,44 +26,45 @@ def _forget(place: Place, target: Target) -> str | bool:
     return {"forgotten": True, "missing": False}.get(answer, answer)
 
 
+def _of_client(client: Any) -> Selection:
+    return Selection(filter=JobFilter(client=client.client))
+
+
+def _of_task(task: Any) -> Selection:
+    return Selection(filter=JobFilter(task=f"={task.task}"))
+
+
 ACTIONS = {
     "purge_queue": of_all_jobs(
         "purge",
         _("Purge"),
-        lambda target: Selection(queues=[target.name]),
+        lambda queue: Selection(queues=[queue.name]),
         lambda queue: queue.details.waiting > 0,
     ),
     "cancel_client": of_all_jobs(
         "cancel",
         _("Cancel its jobs"),
-        lambda target: Selection(filter=JobFilter(client=target.name)),
+        _of_client,
         lambda client: any(each.queued or each.scheduled for each in client.in_queues),
     ),
-    "requeue_client": of_all_jobs(
-        "requeue", _("Requeue its dead letters"), lambda target: Selection(filter=JobFilter(client=target.name))
-    ),
-    "erase_client": of_all_jobs(
-        "erase",
-        _("Erase"),
-        lambda target: Selection(filter=JobFilter(client=target.name)),
-        lambda client: client.client,
-    ),
+    "requeue_client": of_all_jobs("requeue", _("Requeue its dead letters"), _of_client),
+    "erase_client": of_all_jobs("erase", _("Erase"), _of_client, lambda client: client.client),
     "cancel_task": of_all_jobs(
         "cancel",
         _("Cancel its jobs"),
-        lambda target: Selection(filter=JobFilter(task=f"={target.name}")),
+        _of_task,
         lambda task: any(queue.waiting or queue.is_cut for queue in task.details.queues),
     ),
     "requeue_task": of_all_jobs(
         "requeue",
         _("Requeue its dead letters"),
-        lambda target: Selection(filter=JobFilter(task=f"={target.name}")),
+        _of_task,
         lambda task: any(queue.dead or "dead" in queue.cut for queue in task.details.queues),
     ),
     "requeue_workflow": of_all_jobs(
         "requeue",
         _("Requeue dead jobs"),
-        lambda target: Selection(filter=JobFilter(workflow=target.name)),
+        lambda progress: Selection(filter=JobFilter(workflow=progress.id)),
         lambda progress: not progress.state.is_final and any(step.dead for step in progress.steps),
     ),
     "cancel_workflow": Verb(
@@ -76,8 +80,8 @@ ACTIONS = {
         question=_("This cancels workflow %(name)s."),
         consequence=_("No step starts any more. Waiting jobs are cancelled, running ones are asked to stop."),
     ),
-    "requeue_group": of_all_jobs("requeue", _("Requeue"), lambda target: target.name, lambda group: group.is_known),
-    "discard_group": of_all_jobs("discard", _("Discard"), lambda target: target.name, lambda group: group.is_known),
+    "requeue_group": of_all_jobs("requeue", _("Requeue"), attrgetter("wanted"), attrgetter("is_known")),
+    "discard_group": of_all_jobs("discard", _("Discard"), attrgetter("wanted"), attrgetter("is_known")),
     "limit_client": Verb(  # its page is a form
         name="limits",
         label=_("Limits"),

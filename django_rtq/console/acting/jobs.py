@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 from django_rtq.console import permissions
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.formatting import STATE_LABELS, Grouped, format_number
-from django_rtq.console.internal_tasks import enqueue_rest
+from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.console.merging import merge
 from django_rtq.console.nouns import OneJob, Place
 from django_rtq.console.reading import actions
@@ -27,7 +27,9 @@ from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.core.tasks.registry import is_internal, known_task
+from django_rtq.core.tasks.task import on_backend
 from django_rtq.exceptions import BrokerError, QueueFull, WrongState
+from django_rtq.scale.placement import pinned_in
 
 _GONE = gettext_lazy("They will never run, and their arguments are deleted. This cannot be undone.")
 #: By the verb of ACTIONS; "stop" is `cancel` for jobs that run.
@@ -240,11 +242,15 @@ ROUTED: dict[actions.Verb, Verb] = {verb: JOBS[verb] for verb in actions.ACTIONS
 def of_all_jobs(
     verb: str,
     label: Any,
-    select: Callable[[Target], Selection | str],
+    select: Callable[[Any], Selection],
     applies: Callable[[Any], bool] = lambda row: True,
 ) -> Verb:
     """A verb of a subject, about all its jobs: its button leads to the page that asks about this selection."""
-    return replace(JOBS[verb], label=label, jobs=select, applies=applies)
+
+    def page(row: Any, url: Callable[..., str]) -> str:
+        return url(f"job_bulk_{verb}", query={"q": str(select(row))})
+
+    return replace(JOBS[verb], label=label, page=page, applies=applies)
 
 
 # -- words
@@ -347,8 +353,9 @@ def _act_here(readers: Readers, sweep: Sweep, ends: float, limit: int) -> Result
         return result
     rest: list[JobHandle[Any]] = []
     try:
-        for job in enqueue_rest(sweep, result.queues_left, readers.place):
-            rest.append(job)
+        for queue in result.queues_left:
+            action = on_backend(run_bulk_action.using(queue_name=queue), pinned_in(readers.place))
+            rest.append(action.delay(sweep.of(queue).stored()))
     except (BrokerError, QueueFull) as error:
         return replace(result, rest=rest, stopped_by=error)
     return replace(result, rest=rest)

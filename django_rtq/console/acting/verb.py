@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.formatting import names_text
 from django_rtq.console.nouns import Place
-from django_rtq.console.reading.selection import Selection
 from django_rtq.console.sanitize import clean_text
 from django_rtq.exceptions import RTQError
 
@@ -63,8 +62,6 @@ class Verb:
     nothing: Any = ""  # what is said if nothing had to be changed
     refused: Mapping[Any, Any] = field(default_factory=dict)  # exceptions, or words that `do` returns -> what is said
     applies: Callable[[Any], bool] = lambda row: True  # whether it is offered for a row
-    #: All jobs of the target: there is a page for what is done with jobs, to which the button leads. See jobs.py.
-    jobs: Callable[[Target], Selection | str] | None = None
     page: Callable[[Any, Callable[..., str]], str] | None = None  # another one of a row, to which the button leads
     # Of the page that asks before: without a question there is none.
     title: Any = ""

@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from django_rtq.console.acting.verb import Target, Verb
+from django_rtq.console.acting.verb import Verb
 from django_rtq.console.formatting import EMPTY_VALUE, format_number
 from django_rtq.console.render.column import NAMES, Column, PageUrl
 from django_rtq.console.render.sheet import Found, Row, Sheet, Wanted
@@ -270,8 +270,6 @@ def buttons(sheet: Sheet[Row], row: Row, viewer: Viewer) -> str:
 def _address(sheet: Sheet[Row], row: Row, verb: Verb, viewer: Viewer) -> str:
     if verb.page:
         return verb.page(row, viewer.url)
-    if verb.jobs:
-        return viewer.url(f"job_bulk_{verb.name}", query={"q": str(verb.jobs(Target(sheet.name_of(row))))})
     path, query = sheet.where(row)
     query = {**query, "next": viewer.here} if verb.question else query
     return viewer.url(f"{sheet.model}_{verb.name}", *path, query=query)

@@ -19,13 +19,13 @@ GROUPED_PER_QUEUE = 1000  # newest dead letters of each queue: two round trips t
 
 
 def _list_url(group: DeadGroup, url: PageUrl) -> str:
-    return url("queue_change", group.queue, query={"state": "dead", "q": str(Selection(filter=group.wanted))})
+    return url("queue_change", group.queue, query={"state": "dead", "q": str(Selection(filter=group.wanted.filter))})
 
 
 class DeadLetterGroups(Sheet[DeadGroup]):
     """Groups of dead letters."""
 
-    model, title, key = "deadletter", _("Dead letters"), "query"
+    model, title, key = "deadletter", _("Dead letters"), "newest_id"
     per_page = 100
     columns = (
         Column("error", _("Error"), lambda group: group.error_class or gettext("(unknown)"), TASK,

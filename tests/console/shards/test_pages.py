@@ -5,8 +5,8 @@ import re
 import pytest
 
 from django_rtq import rtq
+from django_rtq.console.acting.jobs import act
 from django_rtq.console.incidents.watcher import IncidentWatcher
-from django_rtq.console.internal_tasks import enqueue_rest
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep
@@ -18,6 +18,7 @@ from tests.app import tasks
 from tests.console.admin.conftest import operator, person  # noqa: F401
 from tests.console.incidents.test_watcher import told  # noqa: F401
 from tests.scale.shards.conftest import client_of, waiting
+from tests.support.jobs import new_job
 from tests.support.redis_server import UNREACHABLE
 from tests.support.shard_servers import on_servers
 
@@ -170,7 +171,8 @@ def look(number):
 def test_a_job_of_a_bulk_action_is_in_the_shard_that_it_is_about(shards):
     sweep = Sweep(selection=Selection(queues=("default",), states=("queued",)), verb="cancel")
     for number in (0, 1):
-        (job,) = enqueue_rest(sweep, ["default"], shard_place(number))
+        get_broker(shard_place(number)).enqueue("default", [new_job(), new_job()])
+        (job,) = act(rtq.at(f"#{number}"), sweep, seconds=0, limit=1).rest
         assert shard_in(job.id) == number
         assert job.state == "queued"
-    assert [waiting(client) for client in shards] == [1, 1]
+    assert [waiting(client) for client in shards] == [2, 2]  # with one of the two

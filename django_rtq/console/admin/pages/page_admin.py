@@ -84,7 +84,7 @@ class PageAdmin(admin.ModelAdmin):
     def action_routes(self, path: str = "<str:name>/", actions: Sequence[Verb | Switch] = ()) -> list[Route]:
         """The addresses of what can be done with one row. A form is a method of the name of its verb."""
         verbs = (verb for action in actions or self.sheet.actions for verb in action.verbs)
-        by_name = {verb.name: verb for verb in verbs if not (verb.jobs or verb.page)}
+        by_name = {verb.name: verb for verb in verbs if not verb.page}
         return [
             Route(
                 f"{path}{name.replace('_', '-')}/",

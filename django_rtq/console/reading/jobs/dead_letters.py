@@ -44,14 +44,10 @@ class DeadGroup:
         return bool(self.task and self.error_class)
 
     @property
-    def wanted(self) -> JobFilter:
-        """What finds them in their queue."""
-        return JobFilter(task=self.task, error_class=self.error_class)
-
-    @property
-    def query(self) -> str:
+    def wanted(self) -> Selection:
         """What finds them."""
-        return str(Selection(queues=[self.queue], states=["dead"], filter=self.wanted))
+        wanted = JobFilter(task=self.task, error_class=self.error_class)
+        return Selection(queues=[self.queue], states=["dead"], filter=wanted)
 
 
 def merged_groups(lists: Iterable[Iterable[DeadGroup]]) -> list[DeadGroup]:
