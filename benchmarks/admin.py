@@ -24,7 +24,7 @@ REPEATS = 15  # requests per page or query
 
 def measure(env: Environment, readings: Readings) -> None:
     """Fill Redis once, then repeat each query."""
-    from django_rtq.console.reading.readers import JobFilter, readers_of
+    from django_rtq.console.reading.readers import Selection, readers_of
 
     dead = fill(env, readings)
     readers = readers_of()
@@ -38,7 +38,7 @@ def measure(env: Environment, readings: Readings) -> None:
         "clients": lambda: readers.broker.redis.execute_one(readers.clients.busiest_command(QUEUE, 50)),
         "tasks": lambda: readers.tasks.all(24),
         "groups": readers.dead_letters.all_groups,
-        "filter": lambda: readers.search([(DEAD_QUEUE, "dead")], filter=JobFilter(error_class="NoSuchError")).page(),
+        "filter": lambda: readers.search([(DEAD_QUEUE, "dead")], filter=Selection(error_class="NoSuchError")).page(),
     }
     for name, query in queries.items():
         with Probe(env) as probe:
@@ -208,12 +208,11 @@ def _click(env: Environment, readings: Readings, dead: int) -> None:
 
 def _requeue_all(env: Environment, readings: Readings, dead: int) -> None:
     """Requeue all dead letters, in steps, as one click does."""
-    from django_rtq.console.reading.readers import JobFilter, readers_of
+    from django_rtq.console.reading.readers import readers_of
     from django_rtq.console.reading.selection import Selection
     from django_rtq.console.reading.sweep import Sweep
 
     readers, done = readers_of(), 0
-    matching = JobFilter(task="fail")  # as on the page of a group: it has to read every dead letter
     idle, answers = env.server.directory / "longest_idle", env.server.directory / "longest"
     ping_command = ("-m", "benchmarks.ping", str(env.server.port))
     with env.process(*ping_command, str(idle)) as child:
@@ -223,8 +222,8 @@ def _requeue_all(env: Environment, readings: Readings, dead: int) -> None:
     with Probe(env) as probe, env.process(*ping_command, str(answers)) as child:
         env.wait_until(answers.exists, "the first answer to a ping", child)
         started = time.perf_counter()
-        for job_filter in (matching, JobFilter()):
-            selection = Selection(queues=[DEAD_QUEUE], filter=job_filter)
+        for task in ("fail", ""):  # as on the page of a group, where it has to read every dead letter; all
+            selection = Selection(queues=[DEAD_QUEUE], task=task)
             done += readers.sweeps.run(Sweep(verb="requeue", selection=selection)).count
         seconds = time.perf_counter() - started
     if done != dead:

@@ -20,7 +20,6 @@ from django_rtq.console.merging import joined
 from django_rtq.console.reading.actions import PLAINLY, Actions, How, Verb, changed_body
 from django_rtq.console.reading.clients import ClientInQueue, QueueState
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import Shown
 from django_rtq.console.reading.members import recent_in
 from django_rtq.console.reading.readers import Readers, readers_of
@@ -219,7 +218,7 @@ def find_jobs(
     """The jobs that match, one state after the other: see JobWalk.each()."""
     queues = selection.queues or readers.queues.names()
     lists = [(queue, state) for state in selection.states or STATES for queue in queues]
-    return readers.search(lists, selection.filter, shown=shown).each(cursor)
+    return readers.search(lists, selection, shown=shown).each(cursor)
 
 
 def _sweep(place: Place, sweep: Sweep) -> int:
@@ -484,7 +483,7 @@ class Client(_Named):
 
     def purge(self, queue: str | None = None) -> int:
         """Delete its waiting jobs. Running jobs and dead letters stay. Returns how many."""
-        selection = Selection(queues=self._queues(queue), filter=JobFilter(client=self.name))
+        selection = Selection(queues=self._queues(queue), client=self.name)
         return _sweep(self._place, Sweep(verb="purge", selection=selection))
 
     def erase(self) -> int:
@@ -508,7 +507,7 @@ def erasure(client: str) -> Sweep:
     """What Client.erase() does with jobs. Raises ValueError for the client without a name."""
     if not client:
         raise ValueError("The client without a name cannot be erased: its jobs are those of nobody.")
-    return Sweep(verb="erase", selection=Selection(filter=JobFilter(client=client)))
+    return Sweep(verb="erase", selection=Selection(client=client))
 
 
 class TaskInQueues(_Named):

@@ -7,7 +7,6 @@ from dataclasses import replace
 from django.utils.translation import gettext as _
 
 from django_rtq.console.reading.actions import ACTIONS, Verb
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.members import workflow_ids_of
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, query_error
@@ -25,17 +24,17 @@ def read_query(readers: Readers, text: str, longest: int = LONGEST) -> Selection
 
 def with_workflows(readers: Readers, query: Selection) -> Selection:
     """A query with the ids of the workflows that it names. Raises QueryError if there are none, and BrokerError."""
-    text = query.filter.workflow
+    text = query.workflow
     ids = workflow_ids_of(readers, text) if text else None
     if ids == []:
         raise query_error(f"workflow:{text}", _("no workflow has this name, or it ended long ago"))
-    return replace(query, filter=replace(query.filter, workflow_ids=tuple(ids or ())))
+    return replace(query, workflow_ids=tuple(ids or ()))
 
 
 def check_states(verb: Verb, selection: Selection) -> None:
     """Raises QueryError if it cannot be done with jobs in the states that are named, or only with more jobs."""
-    client = selection.filter.client
-    is_all = replace(selection, queues=()) == Selection(filter=JobFilter(client=client))
+    client = selection.client
+    is_all = not selection.states and selection.anywhere == Selection(client=client)
     if verb == "erase" and not (client and is_all):
         raise QueryError(_("erase is for all of a client that has a name."))
     if verb == "purge" and not is_all:

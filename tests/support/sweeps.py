@@ -1,7 +1,6 @@
 """Actions on many jobs, as tests call them."""
 
 from django_rtq.console.reading.actions import LATEST
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import STEP, Sweep
 from tests.support.jobs import QUEUE
@@ -9,7 +8,7 @@ from tests.support.jobs import QUEUE
 
 def sweep(verb, *, queues=(QUEUE,), states=(), until_ms=LATEST, target="", **wanted):
     """An action on all jobs of these queues that match a filter."""
-    selection = Selection(queues=queues, states=states, filter=JobFilter(**wanted), until_ms=until_ms)
+    selection = Selection(queues=queues, states=states, until_ms=until_ms, **wanted)
     return Sweep(verb=verb, selection=selection, target=target)
 
 

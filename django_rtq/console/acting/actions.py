@@ -13,7 +13,6 @@ from django_rtq.console.acting.jobs import of_all_jobs
 from django_rtq.console.acting.switches import UNKNOWN_WORKER
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.nouns import Place
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.selection import Selection
 from django_rtq.exceptions import LeaseNotExpired
 from django_rtq.workflows.handle import Workflow
@@ -27,11 +26,11 @@ def _forget(place: Place, target: Target) -> str | bool:
 
 
 def _of_client(client: Any) -> Selection:
-    return Selection(filter=JobFilter(client=client.client))
+    return Selection(client=client.client)
 
 
 def _of_task(task: Any) -> Selection:
-    return Selection(filter=JobFilter(task=f"={task.task}"))
+    return Selection(task=f"={task.task}")
 
 
 ACTIONS = {
@@ -64,7 +63,7 @@ ACTIONS = {
     "requeue_workflow": of_all_jobs(
         "requeue",
         _("Requeue dead jobs"),
-        lambda progress: Selection(filter=JobFilter(workflow=progress.id)),
+        lambda progress: Selection(workflow=progress.id),
         lambda progress: not progress.state.is_final and any(step.dead for step in progress.steps),
     ),
     "cancel_workflow": Verb(

@@ -8,8 +8,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy
 
 from django_rtq.console.formatting import LIST_LABELS
-from django_rtq.console.reading.jobs.walk import LISTS
-from django_rtq.console.reading.selection import Selection, words_of
+from django_rtq.console.reading.selection import LISTS, Selection, words_of
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.jobs.details import JobDetails
 

@@ -20,7 +20,6 @@ from django_rtq.console.commands.prompts import check_interactive, confirm, know
 from django_rtq.console.nouns import find_jobs
 from django_rtq.console.output import ProgressLine, as_json, count, number
 from django_rtq.console.reading.actions import ACTIONS, Answers, check_target
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Count, Result, Sweep, run_steps
 from django_rtq.console.redaction import redacted
@@ -206,7 +205,7 @@ def purge(command: ConsoleCommand, options: dict[str, Any], queue: str, client: 
         return waiting
     if options["interactive"]:
         check_interactive()
-    sweep = Sweep(verb="purge", selection=Selection(queues=[queue], filter=JobFilter(client=client)))
+    sweep = Sweep(verb="purge", selection=Selection(queues=[queue], client=client))
     steps = command.readers.sweeps.steps(sweep)
     result = ask_and_act(command, options, sweep, Count(by_queue={queue: waiting}), steps, expected=queue)
     check_stopped(sweep, result)

@@ -11,9 +11,8 @@ from django.utils.translation import override
 from django_rtq.console.commands.command import AFTER, ALL, CLIENT, LIMIT, NO_INPUT, QUEUE, Action
 from django_rtq.console.commands.prompts import job_id, known_queues, utf8_text
 from django_rtq.console.reading.actions import ACTIONS, Verb
-from django_rtq.console.reading.jobs.walk import LISTS
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.reading.selection import QueryError, Selection
+from django_rtq.console.reading.selection import LISTS, QueryError, Selection
 from django_rtq.console.search import check_states, read_query
 from django_rtq.core.commands.command import WRONG_USAGE, Argument
 from django_rtq.core.jobs.details import JobDetails

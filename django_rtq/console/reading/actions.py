@@ -15,8 +15,7 @@ from typing import Any, Literal
 
 from django.dispatch import Signal
 
-from django_rtq.console.reading.jobs.walk import LISTS
-from django_rtq.console.reading.selection import WAITING
+from django_rtq.console.reading.selection import LISTS, WAITING
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.control import NOT_CANCELLED, cancel_call, wake_supervisor_of

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from django_rtq.console.merging import JOINED, MOST, ONE, SUM, by, least, most, rows_by, sum_of_counts, total
 from django_rtq.console.reading.details import QueueDetails, RunningJob, UnknownTask, WorkerDetails
-from django_rtq.console.reading.jobs.job_filter import read_dead_letter
+from django_rtq.console.reading.jobs.dead_letters import read_dead_letter
 from django_rtq.console.reading.metrics.reader import (
     HOUR_MS,
     Deploy,

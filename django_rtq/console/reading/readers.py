@@ -13,7 +13,6 @@ from django_rtq.console.reading.actions import Actions
 from django_rtq.console.reading.clients import ClientInQueue, ClientReader
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadLetters
-from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.reading.jobs.waiting_reason import QueuePosition, find_with_position
 from django_rtq.console.reading.jobs.walk import JobPage, JobWalk, List, Shown
 from django_rtq.console.reading.memory import MemoryReader
@@ -21,6 +20,7 @@ from django_rtq.console.reading.metrics.reader import Deploy, VersionRuns, deplo
 from django_rtq.console.reading.metrics.time_series import Series
 from django_rtq.console.reading.overview import OverviewReader, SharedOverview
 from django_rtq.console.reading.queues import QueueReader, read_queue_details
+from django_rtq.console.reading.selection import ALL_JOBS, Selection
 from django_rtq.console.reading.sweep import Sweeper
 from django_rtq.console.reading.task_details import TaskReader
 from django_rtq.core.broker.broker import Broker
@@ -116,7 +116,7 @@ class Readers:
         """
         return self.overview.workers(queues, with_usual=with_usual)
 
-    def search(self, lists: Sequence[List], filter: JobFilter = ALL_JOBS, **options: Any) -> JobWalk:
+    def search(self, lists: Sequence[List], filter: Selection = ALL_JOBS, **options: Any) -> JobWalk:
         """Some lists of jobs, each a queue and a state. The options are those of a JobWalk."""
         return JobWalk(self.broker, lists, filter, **options)
 
@@ -127,7 +127,7 @@ class Readers:
         *,
         cursor: str = "",
         limit: int = 50,
-        filter: JobFilter = ALL_JOBS,
+        filter: Selection = ALL_JOBS,
         shown: Shown = lambda job: job,
     ) -> QueuePage:
         """queues.get(), a page of jobs and the busiest clients at once: one round trip, more with some filters."""

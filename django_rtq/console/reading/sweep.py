@@ -21,7 +21,6 @@ from typing import Any
 from django_rtq.console.merging import ALL, EVERY, FIRST, JOINED, MOST, SUM, UNION, by, merge, sum_of_counts
 from django_rtq.console.reading.actions import ACTIONS, LATEST, Actions, Answers, How, Verb
 from django_rtq.console.reading.clients import ClientReader
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
 from django_rtq.console.reading.queues import QueueReader, read_queue_details
 from django_rtq.console.reading.selection import WAITING, Selection
@@ -56,8 +55,8 @@ class Sweep:
     def read(cls, stored: Mapping[str, Any]) -> Sweep:
         """The opposite of stored()."""
         wanted = Selection.parse(stored["query"])
-        job_filter = replace(wanted.filter, workflow_ids=tuple(stored["workflow_ids"]))
-        selection = replace(wanted, filter=job_filter, until_ms=stored["until_ms"])
+        workflow_ids = tuple(stored["workflow_ids"])
+        selection = replace(wanted, workflow_ids=workflow_ids, until_ms=stored["until_ms"])
         return cls(verb=stored["action"], selection=selection, target=stored["target"])
 
     def stored(self) -> dict[str, Any]:
@@ -65,7 +64,7 @@ class Sweep:
         return {
             "action": self.verb,
             "query": str(self.selection),
-            "workflow_ids": list(self.selection.filter.workflow_ids),
+            "workflow_ids": list(self.selection.workflow_ids),
             "until_ms": self.selection.until_ms,
             "target": self.target,
         }
@@ -75,11 +74,6 @@ class Sweep:
         """The states of the jobs that are meant."""
         action = ACTIONS[self.verb]
         return [state for state in self.selection.states or action.usual_states if state in action.states]
-
-    @property
-    def until_ms(self) -> int:
-        """The moment of the snapshot."""
-        return self.selection.until_ms or 0
 
     def of(self, *queues: str) -> Sweep:
         """The same in these queues."""
@@ -178,12 +172,13 @@ class Sweeper:
         queues, until_ms = self._begin(sweep)
         count = Count(until_ms=until_ms, workflows=len(self._workflows(sweep)))
         if _is_of_client(sweep):
-            in_queues = ClientReader(self._broker).get(sweep.selection.filter.client or "", queues)
+            in_queues = ClientReader(self._broker).get(sweep.selection.client or "", queues)
             waiting = {(found.queue, "waiting"): found.queued + found.scheduled for found in in_queues}
             return merge([count, _all_of(waiting)])
         sizes = self._sizes([(queue, name) for queue in queues for name in _lists_of(sweep.states)], until_ms)
+        wanted = replace(sweep.selection, until_ms=until_ms)
         for lists, most_of_part in _parts_to_count(sweep, sizes, most):
-            walk = JobWalk(self._broker, lists, sweep.selection.filter, sizes=sizes, shown=shown, until_ms=until_ms)
+            walk = JobWalk(self._broker, lists, wanted, sizes=sizes, shown=shown)
             part = {list_: sizes[list_] for list_ in lists}
             count = merge(
                 [count, _count(walk, part, most_of_part, count.count, show) if most_of_part else _all_of(part)]
@@ -290,11 +285,11 @@ class Sweeper:
 
     def _walk_lists(self, sweep: Sweep, queue: str, *, limit: int, part: str, shown: Shown) -> Iterator[_Step]:
         """Jobs of a list, or all that wait."""
-        wanted, names = sweep.selection.filter, _lists_of([part])
+        wanted, names = sweep.selection, _lists_of([part])
         if part == "waiting" and wanted.client is not None:
             names = [name if name != "lanes" else "queued" for name in names]  # only the lanes of the client
         lists, limit = [(queue, name) for name in names], max(1, min(limit, 10 * STEP))
-        walk = JobWalk(self._broker, lists, wanted, shown=shown, until_ms=sweep.until_ms)
+        walk = JobWalk(self._broker, lists, wanted, shown=shown)
         verb: Verb = "discard" if (sweep.verb, part) == ("erase", "dead") else sweep.verb
         place, is_over = "", False
         while not is_over:
@@ -305,14 +300,14 @@ class Sweeper:
     def _walk_purge(self, sweep: Sweep, queue: str, *, limit: int) -> Iterator[_Step]:
         purged = 1
         while purged:
-            purged = self.purge_some(queue, sweep.selection.filter.client, limit)
+            purged = self.purge_some(queue, sweep.selection.client, limit)
             yield Result(purged=purged), not purged
 
     # -- inside
 
     def _workflows(self, sweep: Sweep) -> list[str]:
         """The workflows that were made for a client that is erased."""
-        client = sweep.selection.filter.client if sweep.verb == "erase" else None
+        client = sweep.selection.client if sweep.verb == "erase" else None
         return workflow_store(self._broker).having("client", client, MOST_WORKFLOWS) if client else []
 
     def _forget(self, workflows: Sequence[str]) -> int:
@@ -357,8 +352,8 @@ def run_steps(
 
 def _is_of_client(sweep: Sweep) -> bool:
     """Whether all waiting jobs of a client are to be cancelled: there is an index of them."""
-    wanted = sweep.selection.filter
-    is_all_of_client = wanted.client is not None and wanted == JobFilter(client=wanted.client)
+    client = sweep.selection.client
+    is_all_of_client = client is not None and sweep.selection.anywhere == Selection(client=client)
     return sweep.verb == "cancel" and is_all_of_client and set(sweep.states) == set(WAITING)
 
 
@@ -377,12 +372,12 @@ def _lists_of(parts: Sequence[str]) -> list[str]:
 
 def _parts_to_count(sweep: Sweep, sizes: Mapping[List, int], most: int) -> Iterator[tuple[list[List], int]]:
     """Lists that are counted together, and at how many of their jobs to look; 0: their sizes are the number."""
-    wanted, dead = sweep.selection.filter, [list_ for list_ in sizes if list_[1] == "oldest"]
+    wanted, dead = sweep.selection, [list_ for list_ in sizes if list_[1] == "oldest"]
     most_dead = most or MOST_DEAD_COUNTED
     others = [list_ for list_ in sizes if list_ not in dead]
     if wanted.text:
         yield list(sizes), most or MOST_COUNTED
-    elif wanted:
+    elif wanted.is_filtered:
         few = [list_ for list_ in dead if sizes[list_] <= most_dead]
         yield few, sys.maxsize
         yield from (([list_], most_dead) for list_ in dead if list_ not in few)
@@ -405,7 +400,7 @@ def _count(
             show(before + counts.total())
     if not cursor:
         return Count(by_queue=counts, searched=searched, total=searched)
-    if not walk.filter:
+    if not walk.is_filtered:
         return _all_of(sizes)
     cut = frozenset(list_[0] for list_ in walk.left(cursor) if sizes[list_])
     return Count(by_queue=counts, cut=cut, searched=searched, total=max(sum(sizes.values()), searched + 1))

@@ -18,7 +18,6 @@ from django_rtq.console.reading.jobs.dead_letters import (
     merged_groups,
     read_groups,
 )
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import list_sizes
 from django_rtq.console.reading.metrics.reader import (
     HOUR_MS,
@@ -32,6 +31,7 @@ from django_rtq.console.reading.metrics.reader import (
 )
 from django_rtq.console.reading.metrics.task_hours import TaskHours
 from django_rtq.console.reading.queues import QueueReader, read_queue_details
+from django_rtq.console.reading.selection import Selection
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Packet
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -150,7 +150,7 @@ class TaskReader:
     ) -> tuple[list[TaskInQueue], list[list[DeadGroup]]]:
         """Its jobs in each queue, and its dead letters. Only lists are searched that have any jobs."""
         most = max(LEAST_SEARCHED, min(GROUPED_AT_ONCE, MAX_SEARCHED // max(1, len(queues))))
-        wanted, packet = JobFilter(task=f"={names[0]}").script_arguments(), Packet()
+        wanted, packet = Selection(task=f"={names[0]}").script_arguments(), Packet()
         for queue in queues:
             keys = self._keys.of(queue.name)
             for state in filter(partial(getattr, queue), _LISTS):

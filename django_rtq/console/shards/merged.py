@@ -18,7 +18,6 @@ from django_rtq.console.merging import grouped, joined, merge, merge_by, united
 from django_rtq.console.reading.clients import ClientInQueue, ClientReader, QueueState, most_queued
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
-from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
 from django_rtq.console.reading.jobs.waiting_reason import QueuePosition
 from django_rtq.console.reading.jobs.walk import DEPTH, JobPage, JobWalk, List, WrongCursor, encode_cursor
 from django_rtq.console.reading.memory import MemoryReader
@@ -27,6 +26,7 @@ from django_rtq.console.reading.metrics.time_series import merge_series
 from django_rtq.console.reading.overview import Overview, SharedOverview
 from django_rtq.console.reading.queues import QueueReader
 from django_rtq.console.reading.readers import MOST_CLIENTS, QueuePage, Readers, SilentShard, readers_of
+from django_rtq.console.reading.selection import ALL_JOBS, Selection
 from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
 from django_rtq.console.reading.task_details import TaskReader
 from django_rtq.console.shards.all_shards import ShardAnswers, ask_shards
@@ -140,7 +140,7 @@ class AllShards(Readers):
         names = None if queues is None else list(queues)
         return joined(self.every(lambda readers: readers.workers(names, with_usual=with_usual)))
 
-    def search(self, lists: Sequence[List], filter: JobFilter = ALL_JOBS, **options: Any) -> JobWalk:
+    def search(self, lists: Sequence[List], filter: Selection = ALL_JOBS, **options: Any) -> JobWalk:
         return _Search(self, lists, filter, **options)
 
     def queue_page(self, queue: str, state: str, *, cursor: str = "", limit: int = 50, **options: Any) -> QueuePage:
@@ -224,7 +224,7 @@ class _SharedOverview(SharedOverview):
 class _Search(JobWalk):
     """The same lists of all shards."""
 
-    def __init__(self, shards: AllShards, lists: Sequence[List], filter: JobFilter, **options: Any) -> None:
+    def __init__(self, shards: AllShards, lists: Sequence[List], filter: Selection, **options: Any) -> None:
         super().__init__(shards.broker, lists, filter, **options)
         self._shards, self._options = shards, options
         self._rank = {list_: number for number, list_ in enumerate(lists)}

@@ -15,7 +15,6 @@ from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES, everywhere
 from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.reading.clients import MAX_ENTRIES, STATES, AllClients, ClientInQueue
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.render.column import BAR, DURATION, LINES, NUMBER, SHARE, Column, Kind, PageUrl, State, states
@@ -53,7 +52,7 @@ def limit_lines(limits: Limits, own: Limits) -> list[str]:
 
 def _list_url(client: ClientInQueue, url: PageUrl) -> str:
     """The jobs of a client in a queue. A query cannot find those of the client without a name."""
-    wanted = str(Selection(filter=JobFilter(client=client.client)))
+    wanted = str(Selection(client=client.client))
     return url("queue_change", client.queue, query={"q": wanted}) if client.client else ""
 
 

@@ -11,7 +11,6 @@ from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.formatting import format_number
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadGroups
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.reading.selection import Selection
 from django_rtq.console.render.column import MOMENT, NUMBER, TASK, Column, PageUrl
 from django_rtq.console.render.sheet import Empty, Found, Sheet, Wanted
 
@@ -19,7 +18,7 @@ GROUPED_PER_QUEUE = 1000  # newest dead letters of each queue: two round trips t
 
 
 def _list_url(group: DeadGroup, url: PageUrl) -> str:
-    return url("queue_change", group.queue, query={"state": "dead", "q": str(Selection(filter=group.wanted.filter))})
+    return url("queue_change", group.queue, query={"state": "dead", "q": str(group.wanted.anywhere)})
 
 
 class DeadLetterGroups(Sheet[DeadGroup]):

@@ -7,7 +7,7 @@ import pytest
 from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.console.reading.actions import VERBS
-from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.selection import Selection
 from django_rtq.core.jobs.job import JobState
 from tests.console.admin.conftest import logged, text
 from tests.console.admin.test_clients import LIST as CLIENTS
@@ -132,7 +132,7 @@ def test_what_takes_longer_becomes_a_job_of_each_queue(broker, readers, operator
     )
     assert "No worker serves queue high now" in page
     for queue in ("high", "low"):
-        (job,) = readers.search([(queue, "queued")], filter=JobFilter(client="")).page().jobs
+        (job,) = readers.search([(queue, "queued")], filter=Selection(client="")).page().jobs
         assert job.priority == 100
         assert run_bulk_action(*job.args, **job.kwargs) == 3
     assert {readers.find(job.id).state for job in later} == {JobState.QUEUED}

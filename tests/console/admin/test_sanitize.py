@@ -11,7 +11,6 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.display.time_charts import scale_maximum
 from django_rtq.console.admin.tags import rtq_ago, rtq_moment
 from django_rtq.console.formatting import format_duration, format_number, format_percent
-from django_rtq.console.reading.selection import Selection
 from django_rtq.console.render.column import polyline_points, sparkline
 from django_rtq.console.sanitize import clean_text, pretty_json
 
@@ -114,14 +113,6 @@ def test_a_small_line_of_many_figures_has_few_points_and_the_last_ones_are_among
 )
 def test_numbers_of_addresses_are_bounded(text, number):
     assert query_params.get_int(QueryDict(mutable=True) | {"n": text}, "n", 1, maximum=100) == number
-
-
-def test_a_filter_survives_its_own_address():
-    wanted = Selection.parse(
-        'task:=send client:"a&b c" class:X id:01 since:2026-02-03T04:05 before:2026-02-03T04:05:06'
-    ).filter
-    assert (wanted.task, wanted.client, wanted.error_class) == ("=send", "a&b c", "X")
-    assert Selection.parse(str(Selection(filter=wanted))).filter == wanted
 
 
 def test_a_theme_may_load_the_filters_before_the_admin():

@@ -1,10 +1,10 @@
-"""Filters applied in Redis: they mean the same jobs as JobFilter does, and of the others next to nothing is sent."""
+"""Filters applied in Redis: they mean the same jobs as Selection does, and of the others next to nothing is sent."""
 
 from datetime import datetime, timezone
 
 import pytest
 
-from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.selection import Selection
 from django_rtq.core.jobs import serializer
 from tests.console.lua.test_dead_letters import bury
 from tests.support import sweeps
@@ -69,7 +69,7 @@ def test_the_same_jobs_are_meant_as_when_all_of_them_are_looked_at(wanted, redis
     bury(broker, "shop.tasks.ship", "a.NoStock", client="acme")
     for field in ("jobs", "errors"):
         redis.hset(getattr(broker.keys.of(QUEUE), field), dead_job(broker).id, "nonsense")
-    filter = JobFilter(**wanted)
+    filter = Selection(**wanted)
 
     meant = [job.id for job in everyone(readers) if filter.fits(job)]
 
@@ -84,7 +84,7 @@ def test_a_list_in_which_nothing_fits_sends_little_more_than_the_ids(sent, broke
     graveyard(2000)
     sent()
 
-    page = readers.search([(QUEUE, "dead")], filter=JobFilter(error_class="NoSuchError")).page()
+    page = readers.search([(QUEUE, "dead")], filter=Selection(error_class="NoSuchError")).page()
 
     assert (page.jobs, page.searched) == ([], 2000)
     assert sent() < 200_000
@@ -94,7 +94,7 @@ def test_a_list_in_which_all_fit_sends_one_page(sent, broker, readers, graveyard
     graveyard(2000)
     sent()
 
-    page = readers.search([(QUEUE, "dead")], filter=JobFilter(error_class="NoStock")).page(limit=25)
+    page = readers.search([(QUEUE, "dead")], filter=Selection(error_class="NoStock")).page(limit=25)
 
     assert len(page.jobs) == 25
     assert sent() < 25 * 5000 + 60_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.selection import Selection
 from django_rtq.core.jobs.job import moment
 from tests.support.jobs import QUEUE, claimed_jobs, new_job, settle
 from tests.support.mutant import Mutant, mutated
@@ -122,7 +122,7 @@ def test_many_are_searched_in_steps_of_a_hundred(redis, broker, readers):
     redis.rpush(keys.recent_results, *texts)
     redis.hset(keys.results, mapping=texts)
 
-    page = readers.search([(QUEUE, "finished")], filter=JobFilter(task="t1", since=moment((now - 200) * 1000))).page()
+    page = readers.search([(QUEUE, "finished")], filter=Selection(task="t1", since=moment((now - 200) * 1000))).page()
 
     assert [job.id for job in page.jobs] == [f"job{n:03}" for n in range(249, 150, -2)]
     assert (page.searched, page.next_cursor != "") == (99, True)

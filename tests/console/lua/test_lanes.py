@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import JobWalk
+from django_rtq.console.reading.selection import Selection
 from tests.support.jobs import QUEUE, claim, queued_job
 
 at_once = pytest.mark.parametrize("at_once", [1, 2, 3, 7, 200])
@@ -68,6 +68,6 @@ def test_an_equals_sign_stands_for_the_whole_name(redis, broker, readers):
         queued_job(broker, body=body(task))
 
     def found(task):
-        return sorted(job.task for job in readers.search([(QUEUE, "queued")], filter=JobFilter(task=task)).page().jobs)
+        return sorted(job.task for job in readers.search([(QUEUE, "queued")], filter=Selection(task=task)).page().jobs)
 
     assert (found("=ship"), found("ship"), found("=p"), found("=")) == (["ship"], ["other.ship", "ship"], [], [])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import encode_cursor
+from django_rtq.console.reading.selection import Selection
 from django_rtq.core.broker.scripts import SCRIPTS
 from tests.support.jobs import (
     QUEUE,
@@ -42,7 +42,7 @@ def queue_up(broker, *marks, **options):
 
 def page(readers, cursor="", limit=50, **wanted):
     """The names of a page, and where to go on."""
-    found = readers.search([(QUEUE, "queued")], filter=JobFilter(**wanted)).page(cursor=cursor, limit=limit)
+    found = readers.search([(QUEUE, "queued")], filter=Selection(**wanted)).page(cursor=cursor, limit=limit)
     return names(job.id for job in found.jobs), found.next_cursor
 
 
@@ -99,7 +99,7 @@ def test_a_client_that_comes_before_all_others_is_no_end_of_the_list(redis, brok
 
 @pytest.mark.usefixtures("_many_jobs")
 def test_those_of_one_client_are_found_without_looking_at_others(readers):
-    found = readers.search([(QUEUE, "queued")], filter=JobFilter(client="x")).page()
+    found = readers.search([(QUEUE, "queued")], filter=Selection(client="x")).page()
 
     assert names(job.id for job in found.jobs) == ["x9", "x1", "x2", "x3"]
     assert found.searched == 4
@@ -136,10 +136,10 @@ def test_what_was_cancelled_is_not_shown(redis, broker, readers, access):
 
 @pytest.mark.usefixtures("_many_jobs")
 def test_a_filter_looks_at_all_but_says_so_when_it_stops(readers):
-    found = readers.search([(QUEUE, "queued")], filter=JobFilter(id="no such")).page(depth=3)
+    found = readers.search([(QUEUE, "queued")], filter=Selection(id="no such")).page(depth=3)
 
     assert (found.jobs, found.searched, found.is_complete) == ([], 3, False)
-    rest = readers.search([(QUEUE, "queued")], filter=JobFilter(id="no such")).page(cursor=found.next_cursor)
+    rest = readers.search([(QUEUE, "queued")], filter=Selection(id="no such")).page(cursor=found.next_cursor)
     assert (rest.searched, rest.is_complete, rest.next_cursor) == (4, True, "")
 
 
@@ -183,11 +183,11 @@ def test_a_very_long_lane_is_followed_to_its_end(redis, broker, readers):
     lane = broker.keys.of(QUEUE).lane + b"0:x"
     redis.rpush(lane, *(f"job-{number}" for number in range(12_000)))
 
-    found = readers.search([(QUEUE, "queued")], filter=JobFilter(id="no such")).page(depth=11_000)
+    found = readers.search([(QUEUE, "queued")], filter=Selection(id="no such")).page(depth=11_000)
 
     assert (found.searched, found.is_complete) == (11_000, False)
     redis.lpop(lane, 1500)  # claimed meanwhile
-    rest = readers.search([(QUEUE, "queued")], filter=JobFilter(id="no such")).page(cursor=found.next_cursor)
+    rest = readers.search([(QUEUE, "queued")], filter=Selection(id="no such")).page(cursor=found.next_cursor)
     assert (rest.searched, rest.is_complete, rest.next_cursor) == (1002, True, "")
 
 
@@ -207,6 +207,6 @@ def test_jobs_of_blocked_clients_are_listed_where_nobody_else_has_jobs(broker, r
     rtq.clients["x"].pause(QUEUE)
     assert claim(broker, 5) == []
 
-    page = readers.search([(QUEUE, "queued")], filter=JobFilter(client=client)).page()
+    page = readers.search([(QUEUE, "queued")], filter=Selection(client=client)).page()
 
     assert [job.id for job in page.jobs] == [job.id for job in jobs]

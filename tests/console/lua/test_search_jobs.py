@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.jobs.walk import LISTS, JobWalk, encode_cursor
+from django_rtq.console.reading.jobs.walk import JobWalk, encode_cursor
+from django_rtq.console.reading.selection import LISTS, Selection
 from django_rtq.core.jobs import serializer
 from tests.support.jobs import (
     QUEUE,
@@ -36,7 +36,7 @@ def body(*args, task="shop.ship", **kwargs):
 
 
 def found(readers, state="queued", **wanted):
-    return names(job.id for job in readers.search([(QUEUE, state)], filter=JobFilter(**wanted)).page().jobs)
+    return names(job.id for job in readers.search([(QUEUE, state)], filter=Selection(**wanted)).page().jobs)
 
 
 @pytest.mark.parametrize("state", SEEDS)
@@ -47,7 +47,7 @@ def test_the_jobs_of_each_state_are_found_page_by_page_in_the_order_of_their_lis
 
     taken, cursor = [], ""
     while cursor or not taken:
-        page = readers.search([(QUEUE, state)], filter=JobFilter(text="odd")).page(cursor=cursor, limit=2)
+        page = readers.search([(QUEUE, state)], filter=Selection(text="odd")).page(cursor=cursor, limit=2)
         taken.append([job.id for job in page.jobs])
         cursor = page.next_cursor
 
@@ -58,7 +58,7 @@ def test_the_jobs_of_each_state_are_found_page_by_page_in_the_order_of_their_lis
 def test_a_running_job_that_is_found_has_its_worker(redis, broker, readers):
     claimed_job(broker, body=body(7), worker="w1")
 
-    (job,) = readers.search([(QUEUE, "running")], filter=JobFilter(task="ship")).page().jobs
+    (job,) = readers.search([(QUEUE, "running")], filter=Selection(task="ship")).page().jobs
 
     assert (job.worker, job.attempt) == ("w1", 1)
     assert abs(job.claimed_at.timestamp() - redis.time()[0]) < 5
@@ -73,7 +73,7 @@ def test_finished_jobs_are_found_by_task_state_and_text(broker, readers, access)
 
     assert found(readers, "finished", task="ship") == ["done", "gone"][::-1]
     assert found(readers, "finished", outcome="cancelled") == ["gone"]
-    assert JobWalk(broker, [(QUEUE, "finished")], JobFilter(outcome="succeeded")).count("", 10)[0] == {QUEUE: 1}
+    assert JobWalk(broker, [(QUEUE, "finished")], Selection(outcome="succeeded")).count("", 10)[0] == {QUEUE: 1}
     assert found(readers, "finished", task="mail") == []
     assert found(readers, "finished", text="shop.sh") == ["gone", "done"]
 
@@ -117,7 +117,7 @@ def test_many_lists_are_searched_together_and_page_by_page(redis, broker):
             for number in range(3):
                 SEEDS[state](broker, f"{queue}-{state}-{number}", queue=queue, body=body(number))
     lists = [(queue, state) for state in LISTS for queue in ("a", "b", "none")]
-    search = JobWalk(broker, lists, JobFilter(task="ship"), sizes=dict.fromkeys(lists, 3))
+    search = JobWalk(broker, lists, Selection(task="ship"), sizes=dict.fromkeys(lists, 3))
 
     everything = search.page(limit=100)
     taken, cursor = [], ""
@@ -136,7 +136,7 @@ def test_many_lists_are_searched_together_and_page_by_page(redis, broker):
 def test_a_search_that_ends_at_its_depth_goes_on_from_there(redis, broker):
     broker.enqueue(QUEUE, [new_job(body=body(f"order {number}")) for number in range(1200)])
     lists = [(QUEUE, "dead"), (QUEUE, "queued"), (QUEUE, "finished")]
-    search = JobWalk(broker, lists, JobFilter(text="order 1199"))
+    search = JobWalk(broker, lists, Selection(text="order 1199"))
 
     first = search.page(depth=700)
     second = search.page(first.next_cursor)
@@ -149,7 +149,7 @@ def test_a_step_of_a_long_list_does_not_search_the_lists_behind_it(redis, broker
     broker.enqueue(QUEUE, [new_job(body=body(number)) for number in range(600)])
     lists = [(QUEUE, "queued"), (QUEUE, "scheduled"), ("other", "queued"), ("other", "scheduled")]
     sizes = {**dict.fromkeys(lists, 0), (QUEUE, "queued"): 600}
-    search, calls = JobWalk(broker, lists, JobFilter(task="mail"), sizes=sizes), []
+    search, calls = JobWalk(broker, lists, Selection(task="mail"), sizes=sizes), []
     execute = broker.redis.execute
     monkeypatch.setattr(
         broker.redis, "execute", lambda sent, **options: calls.append(len(sent)) or execute(sent, **options)

@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq import task
-from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.selection import Selection
 from tests.console.lua.test_dead_letters import bury
 from tests.console.lua.test_task_metrics import tell
 from tests.support import sweeps
@@ -73,7 +73,7 @@ def test_a_filter_finds_them(broker, readers, state):
         if state == "finished":
             settle(broker, "ack", job, outcome=f'{{"state":"succeeded","task":"{name}"}}')
 
-    page = readers.search([(QUEUE, state)], filter=JobFilter(task=f"={NEW}")).page()
+    page = readers.search([(QUEUE, state)], filter=Selection(task=f"={NEW}")).page()
 
     assert sorted(job.task for job in page.jobs) == [NEW, OLD]
 

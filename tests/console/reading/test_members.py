@@ -88,7 +88,7 @@ def test_a_stored_selection_is_the_same_again(broker):
     two_flows(broker)
     query = read_query(readers_of(), "queue:default workflow:flow")
 
-    assert query.filter.workflow_ids == (FLOW,)
+    assert query.workflow_ids == (FLOW,)
     assert Sweep.read(Sweep(verb="cancel", selection=query).stored()).selection == query
 
 

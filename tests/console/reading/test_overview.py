@@ -4,8 +4,8 @@ import pytest
 
 from django_rtq.console.reading import overview as shared_overview
 from django_rtq.console.reading.details import UnknownTask
-from django_rtq.console.reading.jobs.walk import LISTS
 from django_rtq.console.reading.overview import OverviewReader
+from django_rtq.console.reading.selection import LISTS
 from django_rtq.console.server_info import read_server
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable

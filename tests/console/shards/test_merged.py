@@ -10,9 +10,9 @@ import pytest
 
 from django_rtq import JobNotFound, rtq
 from django_rtq.console.admin.pages import bulk as bulk_pages
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.jobs.walk import WrongCursor, encode_cursor
 from django_rtq.console.reading.readers import readers_of
+from django_rtq.console.reading.selection import Selection
 from django_rtq.console.shards import merged
 from django_rtq.console.shards.all_shards import ask_shards
 from django_rtq.console.shards.merged import AllShards
@@ -128,7 +128,7 @@ def read_all(read, *, most=100):
 def test_no_job_is_missing_or_twice_on_the_pages_of_uneven_shards(three, make, sizes):
     made = [job_id for shard, size in enumerate(sizes) for job_id in make(shard, size)]
 
-    for wanted in (JobFilter(), JobFilter(task=NOTE)):
+    for wanted in (Selection(), Selection(task=NOTE)):
         readers = AllShards()
 
         def read(cursor, readers=readers, wanted=wanted):

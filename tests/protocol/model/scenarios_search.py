@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django_rtq.console.reading.jobs.job_filter import JobFilter
+from django_rtq.console.reading.selection import Selection
 from django_rtq.core.jobs.job import moment
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import KEEP_MS, run, send
 
 SHIP, MAIL = '{"task":"shop.ship","args":["parcel"]}', '{"task":"shop.mail","args":["letter"]}'
-ALL = JobFilter()
+ALL = Selection()
 EVERYBODY, PARCELS, NOBODY = "abcde", "ace", ""  # names of the jobs that match
 FILTERS = (
     (ALL, EVERYBODY),
-    (JobFilter(task="ship"), PARCELS),
-    (JobFilter(id="0"), EVERYBODY),
-    (JobFilter(id="x"), NOBODY),
+    (Selection(task="ship"), PARCELS),
+    (Selection(id="0"), EVERYBODY),
+    (Selection(id="x"), NOBODY),
 )
 
 
 def search(
-    parallel: ParallelRun, state: str, wanted: JobFilter, *, most: int = 2, enough: int = 100, at: Sequence[str] = ()
+    parallel: ParallelRun, state: str, wanted: Selection, *, most: int = 2, enough: int = 100, at: Sequence[str] = ()
 ) -> tuple[list[str], int]:
     """The ids that the script finds from there on, in some calls, and at how many jobs it looked."""
     found, looked, is_more, alone = [], 0, True, wanted.client is not None
@@ -51,7 +51,7 @@ def compare(parallel: ParallelRun, state: str, ids: Sequence[str], *, is_ordered
             expected = [job_id for job_id in ids if job_id[-1] in names]
             assert (found if is_ordered else sorted(found)) == (expected if is_ordered else sorted(expected))
             assert looked >= len(ids)
-    parcels, _ = search(parallel, state, JobFilter(text="parcel"))
+    parcels, _ = search(parallel, state, Selection(text="parcel"))
     assert sorted(parcels) == sorted(job_id for job_id in ids if job_id[-1] in PARCELS)
 
 
@@ -77,18 +77,18 @@ def people_search_waiting_jobs(parallel: ParallelRun) -> None:
     compare(parallel, "delayed", [*fails, *later])
     found, looked = search(parallel, "scheduled", ALL)
     assert (found, looked) == (later, 10)  # retrying jobs are passed over
-    assert search(parallel, "queued", JobFilter(client="acme")) == (queued[:5], 5)
-    assert search(parallel, "queued", JobFilter(client="nobody"))[0] == []
+    assert search(parallel, "queued", Selection(client="acme")) == (queued[:5], 5)
+    assert search(parallel, "queued", Selection(client="nobody"))[0] == []
     mine = _send(parallel, "mine", client="acme", due="+4000")
-    assert search(parallel, "scheduled", JobFilter(client="acme")) == (mine, 5)
-    assert search(parallel, "retrying", JobFilter(client="")) == (fails, 10)
-    assert search(parallel, "scheduled", JobFilter(client="nobody")) == ([], 0)
+    assert search(parallel, "scheduled", Selection(client="acme")) == (mine, 5)
+    assert search(parallel, "retrying", Selection(client="")) == (fails, 10)
+    assert search(parallel, "scheduled", Selection(client="nobody")) == ([], 0)
     due = moment(parallel.clock.now + 3000)
-    for times, expected in ((JobFilter(since=due), fails), (JobFilter(until=due), fails)):
+    for times, expected in ((Selection(since=due), fails), (Selection(until=due), fails)):
         assert search(parallel, "retrying", times)[0] == expected
     early = moment(parallel.clock.now + 2999)
-    assert search(parallel, "retrying", JobFilter(until=early))[0] == []
-    assert search(parallel, "retrying", JobFilter(since=moment(parallel.clock.now + 3001)))[0] == []
+    assert search(parallel, "retrying", Selection(until=early))[0] == []
+    assert search(parallel, "retrying", Selection(since=moment(parallel.clock.now + 3001)))[0] == []
 
 
 def people_search_running_and_dead_jobs(parallel: ParallelRun) -> None:
@@ -101,8 +101,8 @@ def people_search_running_and_dead_jobs(parallel: ParallelRun) -> None:
     compare(parallel, "dead", newest_first)
     compare(parallel, "oldest", newest_first[::-1])
     died = parallel.clock.now
-    assert search(parallel, "dead", JobFilter(since=moment(died), until=moment(died)))[0] == newest_first
-    assert search(parallel, "dead", JobFilter(since=moment(died + 1)))[0] == []
+    assert search(parallel, "dead", Selection(since=moment(died), until=moment(died)))[0] == newest_first
+    assert search(parallel, "dead", Selection(since=moment(died + 1)))[0] == []
     first, _ = search(parallel, "dead", ALL)
     gone = first[1]  # a search has come to it, and it is discarded
     parallel.discard("mail", [gone])
@@ -119,10 +119,10 @@ def people_search_finished_jobs(parallel: ParallelRun) -> None:
     for most in (1, 2, 100):
         assert search(parallel, "finished", ALL, most=most)[0] == ids[::-1]
         for wanted, expected in (
-            (JobFilter(text="one two"), [ids[2], ids[0]]),
-            (JobFilter(task="ship", text="two"), [ids[2], ids[0]]),
-            (JobFilter(task="mail", text="two"), []),
-            (JobFilter(task="ship", text="done-b"), [ids[1]]),
+            (Selection(text="one two"), [ids[2], ids[0]]),
+            (Selection(task="ship", text="two"), [ids[2], ids[0]]),
+            (Selection(task="mail", text="two"), []),
+            (Selection(task="ship", text="done-b"), [ids[1]]),
         ):
             assert search(parallel, "finished", wanted, most=most)[0] == expected
 
@@ -135,4 +135,4 @@ def long_searches_stop_in_between(parallel: ParallelRun) -> None:
     status, looked, _, counted, *matches = parallel._script("mail", "search_jobs", *values, 51, "count")
     assert (status, looked, counted, matches) == (b"all", 120, 120, [])
     assert search(parallel, "scheduled", ALL, most=500, enough=1) == (ids, 120)
-    assert search(parallel, "scheduled", JobFilter(text="parcel"), most=500, enough=1) == (ids, 120)
+    assert search(parallel, "scheduled", Selection(text="parcel"), most=500, enough=1) == (ids, 120)

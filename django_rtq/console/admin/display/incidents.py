@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -18,7 +19,6 @@ from django_rtq.console.incidents.detection import reported
 from django_rtq.console.incidents.incident import DETECTORS
 from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.merging import grouped
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.readers import SilentShard
 from django_rtq.console.reading.selection import Selection
@@ -99,7 +99,7 @@ def _line(incident: Incident, now: datetime, url: PageUrl) -> dict[str, Any]:
     if len(incident.shards) == 1:
         url = partial(_url_in, url, incident.shards[0])
     pages = _pages(incident, url)
-    dead = Selection(queues=[incident.queue] if incident.queue else [], states=["dead"], filter=_filter_of(incident))
+    dead = replace(_filter_of(incident), queues=[incident.queue] if incident.queue else [], states=["dead"])
     can_requeue, can_resume = Action.REQUEUE in incident.actions, Action.RESUME in incident.actions
     return {
         "text": clean_text(incident.short_text, 1000),  # without the subject, if it began with it and a colon
@@ -129,13 +129,13 @@ def _figure(values: Mapping[str, Any]) -> str:
     return format_number(number) if number else format_duration(values["duration"]) if "duration" in values else ""
 
 
-def _filter_of(incident: Incident) -> JobFilter:
-    return JobFilter(task=incident.task, error_class=incident.error_class)
+def _filter_of(incident: Incident) -> Selection:
+    return Selection(task=incident.task, error_class=incident.error_class)
 
 
 def _pages(incident: Incident, url: PageUrl) -> list[tuple[str, str]]:
     """Labels and URLs of what a person can do, and of the task; those that this site has."""
-    jobs = {"q": str(Selection(filter=_filter_of(incident)))}
+    jobs = {"q": str(_filter_of(incident))}
     queries: Mapping[Action, Mapping[str, str]] = {
         Action.SHOW_DEAD: {"state": "dead", **jobs},
         Action.SHOW_RETRYING: {"state": "retrying", **jobs},

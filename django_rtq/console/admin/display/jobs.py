@@ -15,10 +15,9 @@ from django_rtq.console.admin.filters import chips
 from django_rtq.console.formatting import LIST_LABELS, STATE_LABELS, format_duration, format_number
 from django_rtq.console.reading.actions import VERBS
 from django_rtq.console.reading.details import QueueDetails
-from django_rtq.console.reading.jobs.job_filter import JobFilter
-from django_rtq.console.reading.jobs.walk import LISTS, JobPage
+from django_rtq.console.reading.jobs.walk import JobPage
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.reading.selection import Selection
+from django_rtq.console.reading.selection import LISTS, Selection
 from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, tables
 from django_rtq.console.render.sheet import Empty
@@ -39,7 +38,7 @@ class JobTable:
     queue: str
     state: str
     text: str  # the query
-    filter: JobFilter
+    filter: Selection
     cursor: str  # "": the first page
     before: int = 0  # jobs on the pages before; other jobs may have come and gone since
 
@@ -50,7 +49,7 @@ class JobTable:
             queue=queue,
             state=query_params.get_choice(request.GET, "state", LISTS, "queued"),
             text=(text := request.GET.get("q", "").strip()),
-            filter=read_query(readers, text).filter,
+            filter=read_query(readers, text).anywhere,
             cursor=(cursor := query_params.get_text(request.GET, "after", query_params.MAX_CURSOR)),
             before=query_params.get_int(request.GET, "before", 0) if cursor else 0,
         )
@@ -68,7 +67,7 @@ class JobTable:
         """The context of the template."""
         verbs, jobs, url = VERBS[self.state], page.jobs, viewer.url
         fields = ("queue", "state", *(() if self.state in ("retrying", "dead") else ("class",)))
-        matching = {"q": str(Selection(queues=[self.queue], states=[self.state], filter=self.filter))}
+        matching = {"q": str(replace(self.filter, queues=[self.queue], states=[self.state]))}
         next_url = self.url(url, after=page.next_cursor, before=self.before + len(jobs)) if page.next_cursor else ""
         return {
             "state": self.state,
@@ -91,14 +90,14 @@ class JobTable:
             "range_text": _range_text(self, page, getattr(details, self.state)),
             "next_url": next_url,
             "first_url": self.url(url) if self.cursor else "",
-            "is_costly": bool(self.filter) and page.searched > MAX_REFRESHED,
+            "is_costly": self.filter.is_filtered and page.searched > MAX_REFRESHED,
             "empty": _if_empty(self, page),
         }
 
 
 def _range_text(table: JobTable, page: JobPage, total: int) -> str:
     first, last = format_number(table.before + 1), format_number(table.before + len(page.jobs))
-    if table.filter:
+    if table.filter.is_filtered:
         text = f"{first}–{last}."  # noqa: RUF001 - an en dash between numbers
         return text if page.is_complete else f"{text} {_searched_text(page)}"
     whole = format_number(max(total, table.before + len(page.jobs)))
@@ -116,7 +115,7 @@ def _searched_text(page: JobPage) -> str:
 def _if_empty(table: JobTable, page: JobPage) -> Empty:
     if page.next_cursor:
         return Empty(_("No match yet."), _searched_text(page))
-    if table.filter:
+    if table.filter.is_filtered:
         return Empty(_("No matching jobs."), _("Change the filter or choose another state."))
     return Empty(_("No more jobs.")) if table.cursor else JOB_LISTS[table.state].empty
 
@@ -144,8 +143,8 @@ def _neighbours_url(job: JobDetails, url: PageUrl) -> str:
     if at is None or not newest:
         return ""
     since, until = (at + timedelta(seconds=seconds) for seconds in (-1, 1))
-    wanted = JobFilter(task=job.task, client=job.client, error_class=newest, since=since, until=until)
-    return url("queue_change", job.queue, query={"state": str(job.state), "q": str(Selection(filter=wanted))})
+    wanted = Selection(task=job.task, client=job.client, error_class=newest, since=since, until=until)
+    return url("queue_change", job.queue, query={"state": str(job.state), "q": str(wanted)})
 
 
 def _life(job: JobDetails, requeued_by: str, url: PageUrl | None) -> Iterator[Event]:

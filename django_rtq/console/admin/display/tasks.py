@@ -13,7 +13,6 @@ from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.switches import SWITCHES, everywhere
 from django_rtq.console.admin.display.time_charts import Line, Steps, outcome_areas, time_chart
 from django_rtq.console.formatting import LIST_LABELS, format_duration, number_text
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.task_details import TaskDetails, TaskInQueue
 from django_rtq.console.render.column import Column, Kind, PageUrl, State, states
@@ -81,8 +80,8 @@ def _jobs(state: str, css: str = "") -> Column:
         return number_text(count, is_cut=is_cut) if count or is_cut else ""
 
     def link(row: InQueue, url: PageUrl) -> str:
-        wanted = JobFilter(task=f"={row.task}")
-        return url("queue_change", row.name, query={"state": state, "q": str(Selection(filter=wanted))})
+        wanted = Selection(task=f"={row.task}")
+        return url("queue_change", row.name, query={"state": state, "q": str(wanted)})
 
     kind = Kind(html=str, plain=str, is_number=True)
     return Column(state, LIST_LABELS[state], lambda row: text(row) or 0, kind, link=link, css=lambda row: css)

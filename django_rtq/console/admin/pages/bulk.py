@@ -153,7 +153,7 @@ class BulkPages(PageAdmin):
 
     def _entry(self, sweep: Sweep) -> AdminEntry:
         """What the log names: what the jobs are of, or else the queue of their list."""
-        wanted, states = sweep.selection.filter, sweep.selection.states
+        wanted, states = sweep.selection, sweep.selection.states
         if not states and wanted.workflow:
             return models.Workflow(name=wanted.workflow[:255])
         if not states and wanted.client is not None:
@@ -172,7 +172,7 @@ class BulkPages(PageAdmin):
         if not (queue := _queue_of(sweep)):
             return self.url("queue_changelist")
         state = selection.states[0] if selection.states else ""
-        return self.url("queue_change", queue, query={"state": state, "q": str(Selection(filter=selection.filter))})
+        return self.url("queue_change", queue, query={"state": state, "q": str(selection.anywhere)})
 
 
 def _read(request: HttpRequest, verb: Verb) -> Sweep:
@@ -182,9 +182,9 @@ def _read(request: HttpRequest, verb: Verb) -> Sweep:
     text = query_params.get_text(data, "q", LONGEST_QUERY) or (query_params.get_text(data, "list") if ids else "")
     wanted = read_query(place_of(request).readers, text, LONGEST_QUERY)
     check_states(verb, wanted)
-    if wanted.filter.text:  # it would find what is hidden from people
+    if wanted.text:  # it would find what is hidden from people
         why = _("actions do not search for a text; select the jobs instead")
-        raise query_error(wanted.filter.text, why)
+        raise query_error(wanted.text, why)
     if ids:
         wanted = Selection(queues=wanted.queues, states=wanted.states, ids=ids)
     until_ms = query_params.get_int(data, "until_ms", 0, maximum=LATEST) or None
@@ -203,7 +203,7 @@ def _is_of_dead(sweep: Sweep) -> bool:
 
 def _to_type(sweep: Sweep) -> str:
     """What has to be typed: the queue that is purged."""
-    return _queue_of(sweep) if sweep.verb == "purge" and sweep.selection.filter.client is None else ""
+    return _queue_of(sweep) if sweep.verb == "purge" and sweep.selection.client is None else ""
 
 
 def _facts(sweep: Sweep, until: datetime | None) -> list[tuple[str, str]]:
@@ -213,7 +213,7 @@ def _facts(sweep: Sweep, until: datetime | None) -> list[tuple[str, str]]:
         facts.append((_("Queue"), names_text(selection.queues, MAX_QUEUES_NAMED)))
     if states and not _is_of_dead(sweep):
         facts.append((_("State"), ", ".join(str(STATE_LABELS[JobState(state)]) for state in states)))
-    if query := str(Selection(filter=selection.filter)):
+    if query := str(selection.anywhere):
         facts.append((_("Filter"), clean_text(query)))
     if selection.ids:
         facts.append((_("Jobs"), clean_text(ids_text(selection.ids))))

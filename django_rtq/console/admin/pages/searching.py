@@ -91,7 +91,7 @@ class JobSearch:
 
     def _list_url(self, url: PageUrl, queue: str, state: str) -> str:
         words = [word for word in words_of(self.text) if not word.startswith(("queue:", "state:"))]
-        words += [f"state:{self.query.filter.outcome}"] if self.query and self.query.filter.outcome else []
+        words += [f"state:{self.query.outcome}"] if self.query and self.query.outcome else []
         return url("queue_change", queue, query={"state": state, "q": " ".join(words)})
 
     def context(self, viewer: Viewer) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class JobSearch:
         walked = [(name, state) for state in states for name in (query.queues or details) if name in details]
         sizes = list_sizes(details, walked)
         # What is hidden from people cannot be found.
-        walk = self.readers.search(walked, query.filter, sizes=sizes, shown=redacted)
+        walk = self.readers.search(walked, query, sizes=sizes, shown=redacted)
         page = walk.page(self.cursor, JOBS.per_page)
         seen, url = self.seen + page.searched, viewer.url
         more = {"q": self.text, "after": page.next_cursor, "seen": seen}
@@ -147,7 +147,7 @@ class JobSearch:
                     self._list_url(url, queue, state),
                 )
                 for queue, state in lists
-                if not query.filter.text
+                if not query.text
             ],
         }
 

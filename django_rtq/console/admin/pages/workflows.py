@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin.display.graph import MOST, graph
 from django_rtq.console.admin.pages.page_admin import PageAdmin, place_of
-from django_rtq.console.reading.jobs.job_filter import JobFilter
 from django_rtq.console.reading.members import WorkflowStep
+from django_rtq.console.reading.selection import Selection
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import Table, Viewer, buttons, cell_html, tables
 from django_rtq.console.sanitize import clean_text
@@ -57,7 +57,7 @@ class WorkflowAdmin(PageAdmin):
     def _dead_jobs(self, request: HttpRequest, progress: WorkflowProgress, viewer: Viewer) -> Sequence[Table]:
         """A table of the newest dead jobs."""
         lists = [(queue, "dead") for queue in dict.fromkeys(step.queue for step in progress.steps if step.dead)]
-        wanted = JobFilter(workflow=progress.id)
+        wanted = Selection(workflow=progress.id)
         walk = place_of(request).readers.search(lists, wanted, shown=redacted)
         found = walk.page("", MOST_DEAD).jobs if lists else ()
         return tables(JOBS, found, viewer, label=_("Dead letters"), titles=JOB_LISTS["dead"].titles)

@@ -9,14 +9,15 @@ from operator import attrgetter
 from typing import Any
 
 from django_rtq.console.merging import EVERY, LEAST, SUM, by, joined, merge_by
-from django_rtq.console.reading.jobs.job_filter import JobFilter, read_dead_letter
 from django_rtq.console.reading.queues import QueueReader, packets
 from django_rtq.console.reading.selection import Selection
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
-from django_rtq.core.jobs.details import read_found
-from django_rtq.core.jobs.job import clock_moment, shard_in
+from django_rtq.core.jobs.details import JobDetails, read_found
+from django_rtq.core.jobs.failure import read_cut_failure
+from django_rtq.core.jobs.job import JobState, clock_moment, shard_in
+from django_rtq.core.jobs.record import read_head
 
 DEPTH = 10_000  # dead letters of a queue that are grouped, unless told otherwise
 GROUPED_AT_ONCE = 250  # dead letters that one script groups; Redis serves nobody else meanwhile
@@ -46,8 +47,7 @@ class DeadGroup:
     @property
     def wanted(self) -> Selection:
         """What finds them."""
-        wanted = JobFilter(task=self.task, error_class=self.error_class)
-        return Selection(queues=[self.queue], states=["dead"], filter=wanted)
+        return Selection(queues=[self.queue], states=["dead"], task=self.task, error_class=self.error_class)
 
 
 def merged_groups(lists: Iterable[Iterable[DeadGroup]]) -> list[DeadGroup]:
@@ -147,3 +147,16 @@ def read_groups(queue: str, reply: Sequence[Any]) -> list[DeadGroup]:
         )
         groups.append(group)
     return groups
+
+
+def read_dead_letter(queue: str, job_id: bytes, record: bytes, failure: bytes) -> JobDetails:
+    """A dead letter, as far as the beginnings of its record and of its newest failure say."""
+    header, task = read_head(record)
+    return JobDetails(
+        id=job_id.decode(errors="replace"),
+        queue=queue,
+        state=JobState.DEAD,
+        task=task,
+        client=header.client if header else "",
+        errors=[read_cut_failure(failure)],
+    )

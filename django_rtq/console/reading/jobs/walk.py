@@ -20,7 +20,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from django_rtq.console.reading.details import QueueDetails
-from django_rtq.console.reading.jobs.job_filter import ALL_JOBS, JobFilter
+from django_rtq.console.reading.selection import ALL_JOBS, LISTS, Selection
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
@@ -33,11 +33,6 @@ _PLACE = re.compile(r"[0-9]{1,15}")
 LONGEST_PAGE = 500
 DEPTH = 5000  # jobs that a search with a filter looks at
 
-#: The states that can be listed, and the order of each list. Queued: in the order of the clients' turns at this moment,
-#: but all jobs of a client together, although they will be claimed in turn with those of others. Scheduled and
-#: retrying: what is due first, and last what paused tasks hold. Running: the oldest first. Dead: the newest first.
-#: Finished: those whose outcome is kept, what finished last first.
-LISTS = ("queued", "scheduled", "running", "retrying", "dead", "finished")
 STEP = 250  # jobs that one script looks at: some milliseconds
 _STEP_OF = {"finished": MAINTAIN_AT_ONCE}  # outcomes may be long
 _PARTS_OF_PLACE = {"queued": 5, "lanes": 4}  # those of other lists are a time and an id
@@ -96,23 +91,22 @@ class JobWalk:
     Cursors name the last job that was seen: jobs that come and go shift nothing. Without a filter a page takes one
     round trip; with one, as many as there are batches.
 
-    `sizes` tells how many jobs the lists hold, to send the steps of short ones together. Dead letters that died after
-    `until_ms`, and other jobs that were made later, are left out.
+    `sizes` tells how many jobs the lists hold, to send the steps of short ones together. Queues and states of
+    `filter` are not asked.
     """
 
     def __init__(
         self,
         broker: Broker,
         lists: Sequence[List],
-        filter: JobFilter = ALL_JOBS,
+        filter: Selection = ALL_JOBS,
         *,
         sizes: Mapping[List, int] | None = None,
         shown: Shown = lambda job: job,
-        until_ms: int | None = None,
     ) -> None:
         self._broker, self._redis, self._keys = broker, broker.redis, broker.keys
-        self._lists, self.filter, self._shown, self._until_ms = list(lists), filter, shown, until_ms
-        self._sizes = sizes or {}
+        self._lists, self.filter, self._shown, self._until_ms = list(lists), filter, shown, filter.until_ms
+        self._sizes, self.is_filtered = sizes or {}, filter.is_filtered
         self.also: Sequence[Command] = ()  # other commands, which are sent with the first round trip
         self.replies: list[Any] = []  # to these
 
@@ -230,7 +224,7 @@ class JobWalk:
         packet: dict[List, int] = {}
         weight = 0
         for list_ in lists:
-            is_all = not self.filter and list_[1] != "scheduled"  # all that are looked at are returned
+            is_all = not self.is_filtered and list_[1] != "scheduled"  # all that are looked at are returned
             most = min(enough if is_all else STEP, _STEP_OF.get(list_[1], STEP), depth - weight)
             size = self._sizes.get(list_, STEP)
             if packet and weight + size > STEP:
@@ -267,7 +261,7 @@ class JobWalk:
             job_id = place[3 if len(place) > 2 else 1]
             stored = read_found(job_id, list_[0], found[0]) if found else None
             job = self._shown(stored) if stored else None
-            if not found or (job and (not self.filter or self.filter.fits(job))):
+            if not found or (job and (not self.is_filtered or self.filter.fits(job))):
                 matches.append(_Match(list_, place, before + number, job_id, job))
         return matches
 
