@@ -95,7 +95,6 @@ PEOPLE = (
     "django_rtq.console.reading",
     "django_rtq.console.incidents",
     "django_rtq.console.admin",
-    "django_rtq.console.search",
     "django_rtq.console.redaction",
 )
 EXTRAS = (

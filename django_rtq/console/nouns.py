@@ -21,12 +21,11 @@ from django_rtq.console.reading.actions import PLAINLY, Actions, How, Verb, chan
 from django_rtq.console.reading.clients import ClientInQueue, QueueState
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.walk import Shown
-from django_rtq.console.reading.members import recent_in
+from django_rtq.console.reading.members import recent_in, with_workflows
 from django_rtq.console.reading.readers import Readers, readers_of
-from django_rtq.console.reading.selection import Selection
+from django_rtq.console.reading.selection import STATES, Selection
 from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
-from django_rtq.console.search import STATES, check_states, with_workflows
 from django_rtq.console.shards.merged import AllShards
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
@@ -198,7 +197,6 @@ class Jobs:
         return self._act("run_now")
 
     def _act(self, verb: Verb, **options: Any) -> int:
-        check_states(verb, self._selection)
         return _sweep(self._place, Sweep(verb=verb, selection=self._found, **options))
 
     @property

@@ -20,11 +20,11 @@ from django_rtq.console.commands.prompts import check_interactive, confirm, know
 from django_rtq.console.nouns import find_jobs
 from django_rtq.console.output import ProgressLine, as_json, count, number
 from django_rtq.console.reading.actions import ACTIONS, Answers, check_target
-from django_rtq.console.reading.selection import Selection
+from django_rtq.console.reading.selection import QueryError, Selection
 from django_rtq.console.reading.sweep import Count, Result, Sweep, run_steps
 from django_rtq.console.redaction import redacted
 from django_rtq.core.broker.task_backends import place_of_job
-from django_rtq.core.commands.command import INTERRUPTED, one_line
+from django_rtq.core.commands.command import INTERRUPTED, WRONG_USAGE, one_line
 from django_rtq.core.jobs.job import JobState
 from django_rtq.exceptions import BrokerError, JobError, JobNotFound, WrongState
 
@@ -101,7 +101,10 @@ class JobAction:
 
     def _sweep(self, selection: Selection) -> Sweep:
         terminates = bool(self._options.get("terminate"))
-        return Sweep(verb=self._verb, selection=selection, target=self._target, terminates=terminates)
+        try:
+            return Sweep(verb=self._verb, selection=selection, target=self._target, terminates=terminates)
+        except QueryError as error:
+            raise CommandError(str(error), returncode=WRONG_USAGE) from None
 
     # -- what to say
 

@@ -11,9 +11,9 @@ from django.utils.translation import override
 from django_rtq.console.commands.command import AFTER, ALL, CLIENT, LIMIT, NO_INPUT, QUEUE, Action
 from django_rtq.console.commands.prompts import job_id, known_queues, utf8_text
 from django_rtq.console.reading.actions import ACTIONS, Verb
+from django_rtq.console.reading.members import read_query
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LISTS, QueryError, Selection
-from django_rtq.console.search import check_states, read_query
 from django_rtq.core.commands.command import WRONG_USAGE, Argument
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.exceptions import JobNotFound
@@ -174,8 +174,6 @@ def read_selection(readers: Readers, options: dict[str, Any]) -> Selection:
         fields["state"] = [name.strip() for name in options["state"].split(",")]
     try:
         selection = read_query(readers, options["query"] or "").narrowed(**fields)
-        if options["action"] != "list":
-            check_states(VERBS[options["action"]], selection)
     except QueryError as error:
         raise CommandError(str(error), returncode=WRONG_USAGE) from None
     known_queues(readers, selection.queues)

@@ -27,8 +27,8 @@ from django_rtq.console.output import as_json, count, duration, facts, number, o
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.jobs.walk import WrongCursor
 from django_rtq.console.reading.members import WorkflowStep, step_of
+from django_rtq.console.reading.selection import STATES
 from django_rtq.console.redaction import redacted
-from django_rtq.console.search import STATES
 from django_rtq.console.subjects.jobs import JOBS, TIMES, written_text
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.commands.command import WRONG_USAGE, one_line

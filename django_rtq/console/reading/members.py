@@ -1,14 +1,18 @@
-"""For people: the workflow and step of a job, the workflows with a name, and why a step does not start."""
+"""For people: the workflow and step of a job, why a step does not start, and the workflows that a query names."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq.console.formatting import format_number
+from django_rtq.console.merging import joined
 from django_rtq.console.reading.readers import Readers
+from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, query_error
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.workflows import workflow_store
@@ -67,15 +71,25 @@ def step_of(job_id: str, place: str) -> WorkflowStep | None:
     return None
 
 
-def workflow_ids_of(readers: Readers, text: str) -> list[str] | None:
-    """The ids of the workflows with this name, or this id. None: a silent shard may have some. Raises BrokerError."""
-    if _ID.fullmatch(text):
-        return [text]
+def read_query(readers: Readers, text: str, longest: int = LONGEST) -> Selection:
+    """Read a query, and look up the workflows of a name. Raises QueryError, and for names of workflows BrokerError."""
+    if len(text) > longest:
+        raise QueryError(_("The query is longer than %(most)s characters.") % {"most": longest})
+    return with_workflows(readers, Selection.parse(text))
+
+
+def with_workflows(readers: Readers, query: Selection) -> Selection:
+    """A query with the ids of the workflows that it names. Raises QueryError if there are none, and BrokerError."""
+    name = query.workflow
+    if not name or _ID.fullmatch(name):
+        return query
     answers = readers.in_places(
-        readers.places, lambda place: workflow_store(get_broker(place)).having("name", text, MOST_WORKFLOWS)
+        readers.places, lambda place: workflow_store(get_broker(place)).having("name", name, MOST_WORKFLOWS)
     )
-    ids = [workflow for named in answers.values() for workflow in named]
-    return ids if ids or len(answers) == len(readers.places) else None
+    ids = tuple(joined(answers.values()))
+    if not ids and len(answers) == len(readers.places):  # or else a silent shard may have some
+        raise query_error(f"workflow:{name}", _("no workflow has this name, or it ended long ago"))
+    return replace(query, workflow_ids=ids)
 
 
 def recent_in(readers: Readers, limit: int, *, start: int = 0, state: str = "") -> list[WorkflowProgress]:

@@ -32,6 +32,8 @@ from django_rtq.workflows.store import workflow_of
 #: Finished: those whose outcome is kept, what finished last first.
 LISTS = ("queued", "scheduled", "running", "retrying", "dead", "finished")
 LONGEST = 500  # characters of a query
+#: The order in which states are searched.
+STATES = ("running", "dead", "retrying", "queued", "scheduled", "finished")
 OUTCOMES = ("succeeded", "cancelled", "expired")  # the states of the list "finished"
 WAITING = ("queued", "scheduled", "retrying")
 FIELDS = ("id", "task", "client", "workflow", "error", "class", "queue", "state", "since", "before")

@@ -18,12 +18,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from django_rtq.console.merging import ALL, EVERY, FIRST, JOINED, MOST, SUM, UNION, by, merge, sum_of_counts
 from django_rtq.console.reading.actions import ACTIONS, LATEST, Actions, Answers, How, Verb
 from django_rtq.console.reading.clients import ClientReader
 from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
 from django_rtq.console.reading.queues import QueueReader, read_queue_details
-from django_rtq.console.reading.selection import WAITING, Selection
+from django_rtq.console.reading.selection import WAITING, QueryError, Selection, query_error
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.client import clock_ms
 from django_rtq.core.broker.redis.commands import Command
@@ -69,11 +71,22 @@ class Sweep:
             "target": self.target,
         }
 
+    def __post_init__(self) -> None:
+        """Raises QueryError if it cannot be done with jobs in the states that are named, or only with more jobs."""
+        selection, client, allowed = self.selection, self.selection.client, ACTIONS[self.verb].states
+        is_all = not selection.states and selection.anywhere == Selection(client=client)
+        if self.verb == "erase" and not (client and is_all):
+            raise QueryError(_("erase is for all of a client that has a name."))
+        if self.verb == "purge" and not is_all:
+            raise QueryError(_("purge is for all jobs that wait, or all of a client; cancel those that match."))
+        if wrong := [state for state in selection.states if state not in allowed]:
+            why = _("%(verb)s is for jobs that are %(states)s") % {"verb": self.verb, "states": ", ".join(allowed)}
+            raise query_error(f"state:{wrong[0]}", why)
+
     @property
     def states(self) -> Sequence[str]:
         """The states of the jobs that are meant."""
-        action = ACTIONS[self.verb]
-        return [state for state in self.selection.states or action.usual_states if state in action.states]
+        return self.selection.states or ACTIONS[self.verb].usual_states
 
     def of(self, *queues: str) -> Sweep:
         """The same in these queues."""
@@ -414,6 +427,6 @@ def _says_more(answer: str) -> int:
 def _all_of(sizes: Mapping[List, int]) -> Count:
     """All jobs of these lists, whose numbers are known."""
     numbers, total = Counter[str](), sum(sizes.values())
-    for (queue, _), size in sizes.items():
+    for (queue, _name), size in sizes.items():
         numbers[queue] += size
     return Count(by_queue=numbers, searched=total, total=total)

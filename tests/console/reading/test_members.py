@@ -4,11 +4,10 @@ import pytest
 
 from django_rtq import workflow
 from django_rtq.console.nouns import find_jobs
-from django_rtq.console.reading.members import WorkflowStep, step_of
+from django_rtq.console.reading.members import WorkflowStep, read_query, step_of
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.reading.selection import QueryError
 from django_rtq.console.reading.sweep import Sweep
-from django_rtq.console.search import read_query
 from django_rtq.core.handle import JobHandle
 from django_rtq.testing import drain
 from django_rtq.workflows import workflow_store

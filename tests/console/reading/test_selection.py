@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from django_rtq.console.reading.members import read_query
 from django_rtq.console.reading.selection import QueryError, Selection
-from django_rtq.console.search import read_query
 
 
 @pytest.mark.parametrize(

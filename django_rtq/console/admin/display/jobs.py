@@ -16,13 +16,13 @@ from django_rtq.console.formatting import LIST_LABELS, STATE_LABELS, format_dura
 from django_rtq.console.reading.actions import VERBS
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.jobs.walk import JobPage
+from django_rtq.console.reading.members import read_query
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LISTS, Selection
 from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, tables
 from django_rtq.console.render.sheet import Empty
 from django_rtq.console.sanitize import clean_text
-from django_rtq.console.search import read_query
 from django_rtq.console.subjects.jobs import JOB_LISTS, JOBS
 from django_rtq.core.jobs.details import CLOCKS_DIFFER, JobDetails
 from django_rtq.core.jobs.failure import Attempt

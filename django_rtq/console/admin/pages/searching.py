@@ -17,12 +17,12 @@ from django_rtq.console.admin.filters import chips
 from django_rtq.console.admin.pages.page_admin import place_of
 from django_rtq.console.formatting import LIST_LABELS, format_number
 from django_rtq.console.reading.jobs.walk import list_sizes
+from django_rtq.console.reading.members import read_query
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, query_error, words_of
+from django_rtq.console.reading.selection import LONGEST, STATES, QueryError, Selection, query_error, words_of
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, tables
-from django_rtq.console.search import STATES, read_query
 from django_rtq.console.shards.merged import AllShards
 from django_rtq.console.subjects.jobs import JOBS, list_of
 from django_rtq.core.broker.task_backends import shard_numbers
