@@ -149,19 +149,18 @@ _CANCEL = _of_one(
     question=gettext_lazy("Cancel job %(id)s?"),
     consequence=gettext_lazy("It will never run, and its arguments are deleted. This cannot be undone."),
 )  # fmt: skip
+_REQUEUE = _of_one(
+    lambda job, target: job.requeue(to=target.to),
+    name="requeue", label=gettext_lazy("Requeue"), permission=permissions.REQUEUE, applies=_is_dead,
+    is_harmless=True,
+    log=gettext_lazy("Requeued."),
+    done=gettext_lazy("Job %(id)s was requeued."),
+)  # fmt: skip
 #: With one job. Texts name %(id)s. What has a question leads to a page that asks, or to a form.
 OF_JOB: dict[str, Verb] = {
-    "requeue": _of_one(
-        lambda job, target: job.requeue(),
-        name="requeue", label=gettext_lazy("Requeue"), permission=permissions.REQUEUE, applies=_is_dead,
-        is_harmless=True,
-        log=gettext_lazy("Requeued."),
-        done=gettext_lazy("Job %(id)s was requeued."),
-    ),
-    "move": _of_one(
-        lambda job, target: job.requeue(to=target.to),
-        name="requeue", label=gettext_lazy("Requeue in another queue"), permission=permissions.REQUEUE,
-        applies=_is_dead, is_harmless=True,
+    "requeue": _REQUEUE,
+    "move": replace(
+        _REQUEUE, label=gettext_lazy("Requeue in another queue"),
         log=gettext_lazy("Requeued in queue %(queue)s."),
         done=gettext_lazy("Job %(id)s was requeued in queue %(queue)s."),
         title=gettext_lazy("Requeue in another queue"),

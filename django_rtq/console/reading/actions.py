@@ -7,7 +7,6 @@ states they are then. Somebody else who did the same at that moment cannot be to
 
 from __future__ import annotations
 
-import reprlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -238,7 +237,7 @@ class Actions:
 
     def done(self, verb: Verb, queue: str, job_ids: Sequence[str], how: How = PLAINLY) -> list[str]:
         """act(), but returns the ids of those with which it was done."""
-        answers = self.act(verb, queue, distinct(job_ids), how)
+        answers = self.act(verb, queue, job_ids, how)
         return [job_id for job_id, answer in answers.items() if ACTIONS[verb].is_done(answer)]
 
     def run_now(self, job_id: str, queue: str | None = None) -> None:
@@ -293,14 +292,6 @@ class Actions:
 def requeue(broker: Broker, queue: str, job_ids: Sequence[str]) -> list[str]:
     """Queue dead letters again, for a workflow. Returns the ids of those that were dead."""
     return Actions(broker).done("requeue", queue, job_ids)
-
-
-def distinct(job_ids: Sequence[str]) -> list[str]:
-    """Each id once. Raises TypeError for what is no list of ids, such as a single one."""
-    ids = list(dict.fromkeys(job_ids))
-    if isinstance(job_ids, str) or not all(isinstance(job_id, str) for job_id in ids):
-        raise TypeError(f"job_ids is {reprlib.repr(job_ids)}, but has to be a list of the ids of jobs.")
-    return ids
 
 
 def _word(reply: bytes | list[bytes]) -> str:

@@ -4,19 +4,8 @@ import json
 
 import pytest
 
-from django_rtq.core.jobs.job import JobState
 from tests.support.commands import Terminal, run, sit_at_terminal
 from tests.support.jobs import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
-
-
-@pytest.mark.parametrize("seed", [queued_job, scheduled_job, retrying_job])
-def test_a_job_that_waits_is_cancelled(broker, readers, seed):
-    job = seed(broker)
-
-    ran = run("rtq_jobs", "cancel", job.id, job.id)
-
-    assert (ran.code, ran.out, ran.err) == (0, "1 job was cancelled.\n", "")
-    assert readers.find(job.id).state is JobState.CANCELLED
 
 
 def test_what_cannot_be_cancelled_is_told_and_the_rest_is_done(broker, readers):
@@ -130,15 +119,6 @@ def test_a_filter_is_needed(jobs):
         ran = run("rtq_jobs", action)
         assert (ran.code, ran.error.startswith("Which jobs? Give ids, or a filter (--queue, --task,")) == (64, True)
         assert run("rtq_jobs", action, "some-id", "--state", "scheduled").code == 64
-
-
-def test_delayed_jobs_are_queued_now(jobs, readers):
-    ran = run("rtq_jobs", "run", jobs["acme scheduled"], jobs["other retrying"])
-
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out == "2 jobs are queued now.\n"
-    found = states(readers, jobs)
-    assert (found["acme scheduled"], found["other retrying"]) == ("queued", "queued")
 
 
 def test_delayed_jobs_that_match_are_queued_now(jobs):

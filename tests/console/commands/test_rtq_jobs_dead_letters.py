@@ -45,14 +45,6 @@ def break_after(monkeypatch, steps, error):
 # requeue and discard
 
 
-@pytest.mark.parametrize(("verb", "did"), [("requeue", "requeued"), ("discard", "discarded")])
-def test_letters_of_any_queue_are_taken_by_id(three, readers, verb, did):
-    ran = run("rtq_jobs", verb, three[0], three[1], three[0])
-
-    assert (ran.code, ran.err, ran.out) == (0, "", f"2 dead letters were {did}.\n")
-    assert dead_ids(readers) == {three[2]}
-
-
 def test_a_unique_one_stays_dead_while_another_like_it_lives(broker, readers):
     job = held_job(broker)
     settle(broker, "bury", job)
@@ -213,12 +205,6 @@ def test_letters_are_requeued_in_another_queue(broker, readers):
     assert run("rtq_jobs", "requeue", "--all", "--to", "bulk").out == "2 dead letters were requeued in queue bulk.\n"
 
     assert [(readers.find(job_id).queue, readers.find(job_id).state) for job_id in jobs] == [("bulk", "queued")] * 3
-
-
-def test_that_the_other_queue_is_paused_is_told(broker, rtq):
-    rtq.queues["bulk"].pause()
-
-    assert "Queue bulk is paused" in run("rtq_jobs", "requeue", dead_job(broker).id, "--to", "bulk").err
 
 
 def test_a_queue_that_settings_do_not_name_is_refused(broker, readers):

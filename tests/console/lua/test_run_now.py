@@ -2,7 +2,6 @@
 
 import pytest
 
-from django_rtq import signals
 from django_rtq.exceptions import JobNotFound, WrongState
 from tests.support.jobs import (
     QUEUE,
@@ -68,26 +67,3 @@ def test_a_job_that_is_not_there_is_not_found(redis, broker, readers):
 
     with pytest.raises(JobNotFound):
         readers.actions.run_now(new_job().id)
-
-
-def test_the_second_one_to_ask_hears_that_it_was_done(redis, broker, readers):
-    job = scheduled_job(broker)
-    readers.actions.run_now(job.id)
-
-    with pytest.raises(WrongState, match="is not scheduled or retrying"):
-        readers.actions.run_now(job.id)
-
-
-def test_a_signal_says_so(redis, broker, readers):
-    job, heard = scheduled_job(broker), []
-
-    def hear(*, job_ids, queue, **kwargs):
-        heard.append((job_ids, queue))
-
-    signals.job_promoted.connect(hear)
-    try:
-        readers.actions.run_now(job.id)
-    finally:
-        signals.job_promoted.disconnect(hear)
-
-    assert heard == [([job.id], QUEUE)]

@@ -93,9 +93,3 @@ def test_one_that_somebody_else_changed_otherwise_is_refused(redis, broker, read
     redis.drop_connection("after", around=SCRIPTS["requeue"].sha)
     with pytest.raises(WrongState):
         rtq.job(job.id).requeue_changed([2], {})
-
-
-@pytest.mark.parametrize("ids", ["0" * 32, [None], [b"0" * 32]])
-def test_what_is_no_list_of_ids_is_refused(readers, ids):
-    with pytest.raises(TypeError, match=r"job_ids is .*, but has to be a list of the ids of jobs"):
-        readers.actions.done("requeue", QUEUE, ids)

@@ -94,18 +94,6 @@ def test_a_client_has_no_job_afterwards(redis, broker, readers, rtq, hold):
     assert not {"cancelled_in_lane", "lane:0:x", "lane:5:x"} & set(snapshot(redis))
 
 
-@pytest.mark.parametrize("state", ["queued", "retrying", "dead"])
-def test_a_text_is_compared_with_the_records(broker, readers, state):
-    verb = "discard" if state == "dead" else "cancel"
-    jobs = [
-        SEEDS[state](broker, body=f'{{"task":"ship","kwargs":{{"order":"{name}"}}}}') for name in ("one", "two", "one")
-    ]
-    meant = [jobs[0].id, jobs[2].id]
-
-    assert count(readers, verb, states=[state], text="one").count == 2
-    assert sorted(done(readers, state, verb, text="one")) == sorted(meant)
-
-
 def test_hidden_values_are_not_found(broker, readers):
     queued_job(broker, body='{"task":"ship","kwargs":{"token":"abc"}}')
     wanted = sweep("cancel", text="abc")
