@@ -491,7 +491,7 @@ class Client(_Named):
         Running jobs and limits stay, and outcomes of cancelled and expired jobs, which do not name their client. Raises
         ValueError for the client without a name.
         """
-        return _sweep(self._place, erasure(self.name))
+        return _sweep(self._place, Sweep(verb="erase", selection=Selection(client=self.name)))
 
     ain_queues = _awaited(in_queues)
     alimit = _awaited(limit)
@@ -499,13 +499,6 @@ class Client(_Named):
     aresume = _awaited(resume)
     apurge = _awaited(purge)
     aerase = _awaited(erase)
-
-
-def erasure(client: str) -> Sweep:
-    """What Client.erase() does with jobs. Raises ValueError for the client without a name."""
-    if not client:
-        raise ValueError("The client without a name cannot be erased: its jobs are those of nobody.")
-    return Sweep(verb="erase", selection=Selection(client=client))
 
 
 class TaskInQueues(_Named):

@@ -186,7 +186,7 @@ def test_nothing_is_left_of_a_client_that_leaves(broker):
     assert [flow.id for flow in rtq.workflows()] == ["b" * 12]
     assert broker.redis.execute_one(("EXISTS", *beside)) == 0
     assert rtq.clients["acme"].erase() == 0
-    with pytest.raises(ValueError, match="without a name"):
+    with pytest.raises(ValueError, match="a client that has a name"):
         rtq.clients[""].erase()
 
 

@@ -170,7 +170,7 @@ OF_JOB: dict[str, Verb] = {
     "edit": Verb(
         name="edit", label=gettext_lazy("Requeue with other arguments"), permission=permissions.EDIT,
         applies=lambda job: _is_dead(job) and not is_internal(job.task), is_harmless=True,
-        question=gettext_lazy("Requeue with other arguments"),
+        title=gettext_lazy("Requeue with other arguments"), question=gettext_lazy("Requeue with other arguments"),
     ),
     "discard": _of_one(
         lambda job, target: job.discard(),

@@ -15,11 +15,13 @@ from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.commands.command import AFTER, CLIENT, EVERY_QUEUE, LIMIT, NO_INPUT, Action, SheetCommand
 from django_rtq.console.commands.job_actions import purge
 from django_rtq.console.commands.prompts import client_argument, confirm, known_queues, positive
-from django_rtq.console.nouns import Place, erasure
+from django_rtq.console.nouns import Place
 from django_rtq.console.output import as_json, count, number
 from django_rtq.console.reading.clients import SORTS
 from django_rtq.console.reading.details import holds_text
 from django_rtq.console.reading.readers import Readers
+from django_rtq.console.reading.selection import Selection
+from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.subjects.clients import OF_QUEUE, limit_lines
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
@@ -173,7 +175,7 @@ class Command(SheetCommand):
         for name in options["clients"]:
             client, who = self.rtq.clients[name], f"client {one_line(repr(name), 100)}"
             try:
-                kept = self.readers.sweeps.count(erasure(name))
+                kept = self.readers.sweeps.count(Sweep(verb="erase", selection=Selection(client=name)))
             except ValueError as error:
                 raise CommandError(str(error), returncode=WRONG_USAGE) from None
             jobs = ("" if kept.is_complete else "at least ") + count(kept.count, "job")

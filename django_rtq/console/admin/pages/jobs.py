@@ -170,16 +170,7 @@ class JobAdmin(BulkPages):
                 return self._succeeded(request, target, _("Requeued with changed arguments."), message)
         except WrongState:
             return self._unchanged(request, target)
-        context = {
-            "title": _("Requeue with other arguments"),
-            "job": job,
-            "form": form,
-            "verb": _("Requeue"),
-            "is_harmless": True,
-            "back": self.home(target),
-            "breadcrumbs": self._breadcrumbs(job),
-        }
-        return self.render(request, "edit.html", context, is_form=True)
+        return self.ask(request, OF_JOB["edit"], target, "edit.html", job=job, form=form, verb=_("Requeue"))
 
     def send(self, request: HttpRequest, name: str) -> HttpResponse:
         """Give a job the event for which it waits."""

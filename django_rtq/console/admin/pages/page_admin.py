@@ -139,7 +139,9 @@ class PageAdmin(admin.ModelAdmin):
         is_refused = said.how == "refused" and verb.question
         return HttpResponseRedirect(request.get_full_path() if is_refused else self.back(request, verb, target))
 
-    def ask(self, request: HttpRequest, verb: Verb, target: Target, /, **more: Any) -> HttpResponse:
+    def ask(
+        self, request: HttpRequest, verb: Verb, target: Target, template: str = "confirm.html", /, **more: Any
+    ) -> HttpResponse:
         """The page that asks, with what is lost."""
         words = target.words
         context = {
@@ -153,7 +155,7 @@ class PageAdmin(admin.ModelAdmin):
             **self.ask_context(request, verb, target),
             **more,
         }
-        return self.render(request, "confirm.html", context, is_form=True)
+        return self.render(request, template, context, is_form=True)
 
     # -- what a subject may say otherwise
 
