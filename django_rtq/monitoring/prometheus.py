@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -30,9 +31,9 @@ from prometheus_client.samples import Sample
 
 from django_rtq.console.histogram import upper_bound
 from django_rtq.console.incidents import Incident, look
-from django_rtq.console.merging import sum_of_counts
+from django_rtq.console.merging import grouped, sum_of_counts
 from django_rtq.console.reading.details import WorkerDetails
-from django_rtq.console.reading.metrics.reader import TaskMetrics, Totals
+from django_rtq.console.reading.metrics.reader import Totals
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_place
@@ -127,7 +128,12 @@ def metrics_of(overview: Overview, incidents: Iterable[Incident]) -> Iterator[Me
     yield from _histograms(totals)
     yield from _worker_gauges(overview.workers)
     yield from _workflow_gauges(overview)
-    yield _incident_gauge(incidents)
+    found = Counter((each.kind, str(each.severity), each.queue, each.task, each.host) for each in incidents)
+    labels, text = ["kind", "severity", "queue", "task", "host"], "Incidents now, by kind, severity and subject."
+    gauge = GaugeMetricFamily("rtq_incidents", text, labels=labels)
+    for values, number in found.items():
+        gauge.add_metric(values, number)
+    yield gauge
 
 
 def _queue_gauges(overview: Overview) -> Iterator[Metric]:
@@ -172,13 +178,11 @@ def _histograms(totals: Mapping[str, Totals]) -> Iterator[Metric]:
     run = HistogramMetricFamily("rtq_task_run_seconds", "How long runs took.", labels=["task"])
     text = "How long jobs that succeeded had waited for their first run."
     wait = HistogramMetricFamily("rtq_queue_wait_seconds", text, labels=["queue"])
-    by_task: dict[str, list[TaskMetrics]] = {}
     for queue, of_queue in totals.items():
         waits = sum_of_counts(metrics.waits for metrics in of_queue.tasks.values())
         ms = sum(metrics.wait_ms for metrics in of_queue.tasks.values())
         wait.add_metric([queue], _buckets(waits, WAIT_BOUNDS_MS, WAIT_LABELS), ms / 1000)
-        for task, of_task in of_queue.tasks.items():
-            by_task.setdefault(task, []).append(of_task)
+    by_task = grouped(pair for of_queue in totals.values() for pair in of_queue.tasks.items())
     for task, every in sorted(by_task.items()):
         runs = sum_of_counts(metrics.runs for metrics in every)
         us = sum(metrics.run_us for metrics in every)
@@ -199,11 +203,8 @@ def _worker_gauges(workers: Iterable[WorkerDetails]) -> Iterator[Metric]:
     slots = GaugeMetricFamily("rtq_worker_slots", "Jobs that the workers can run at once.", labels=["host"])
     busy = GaugeMetricFamily("rtq_worker_slots_busy", "Slots in which a job runs.", labels=["host"])
     memory = GaugeMetricFamily("rtq_worker_memory_bytes", "Resident memory of the worker processes.", labels=["host"])
-    by_host: dict[str, list[WorkerDetails]] = {}
-    for worker in workers:
-        if not worker.crash_loop:  # the supervisor, which has no process
-            by_host.setdefault(worker.host, []).append(worker)
-    for host, of_host in sorted(by_host.items()):
+    processes = (worker for worker in workers if not worker.crash_loop)  # or else it is a supervisor
+    for host, of_host in sorted(grouped((worker.host, worker) for worker in processes).items()):
         states = Counter("lost" if each.is_lost else "quiet" if each.is_quiet else "active" for each in of_host)
         for state in ("active", "quiet", "lost"):
             count.add_metric([host, state], states[state])
@@ -221,16 +222,6 @@ def _workflow_gauges(overview: Overview) -> Iterator[Metric]:
     text = "For how long the workflow is blocked that has been so longest; 0: none."
     longest = max(((overview.now - flow.since).total_seconds() for flow in overview.workflows.blocked), default=0.0)
     yield from (count, GaugeMetricFamily("rtq_workflows_blocked_age_seconds", text, value=longest))
-
-
-def _incident_gauge(incidents: Iterable[Incident]) -> Metric:
-    text = "Incidents now, by kind, severity and subject."
-    gauge = GaugeMetricFamily("rtq_incidents", text, labels=["kind", "severity", "queue", "task", "host"])
-    for labels, count in Counter(
-        (incident.kind, str(incident.severity), incident.queue, incident.task, incident.host) for incident in incidents
-    ).items():
-        gauge.add_metric(labels, count)
-    return gauge
 
 
 def _gauge(name: str, text: str) -> GaugeMetricFamily:
@@ -280,10 +271,6 @@ class _QuietHandler(WSGIRequestHandler):
 
 
 def _application(backend: str, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    try:
-        content_type, text = metrics_text(environ.get("HTTP_ACCEPT", ""), backend)
-    except BrokerError as error:
-        start_response("503 Service Unavailable", [("Content-Type", "text/plain; charset=utf-8")])
-        return [f"{error}\n".encode()]
-    start_response("200 OK", [("Content-Type", content_type)])
-    return [text]
+    response = metrics_view(WSGIRequest(environ), backend)
+    start_response(f"{response.status_code} {response.reason_phrase}", [*response.items()])
+    return [response.content]
