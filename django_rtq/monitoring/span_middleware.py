@@ -32,33 +32,28 @@ class SpanMiddleware:
     @sync_and_async_middleware
     def enqueue(self, enqueue: Callable[..., Any]) -> Callable[..., Any]:
         """A span for each call of delay() or delay_many(), and its trace in the headers of the jobs."""
-        if iscoroutinefunction(enqueue):
-
-            async def apublish(call: TaskCall) -> Any:
-                with self._publishing(call) as span:
-                    return self._with_ids(span, await enqueue(call))
-
-            return apublish
-
-        def publish(call: TaskCall) -> Any:
-            with self._publishing(call) as span:
-                return self._with_ids(span, enqueue(call))
-
-        return publish
+        return _inside(self._publishing, enqueue, self._with_ids)
 
     @sync_and_async_middleware
     def run(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """A span for each run, which continues the trace."""
-        if iscoroutinefunction(run):
+        return _inside(self._processing, run, lambda span, result: result)
 
-            async def aprocess(job: Job) -> Any:
-                with self._processing(job):
-                    return await run(job)
 
-            return aprocess
+def _inside(
+    span_of: Callable[[Any], AbstractContextManager[Any]], call: Callable[..., Any], answer: Callable[[Any, Any], Any]
+) -> Callable[..., Any]:
+    """What makes the call inside a span. `answer` makes the answer of the span and that of the call."""
+    if iscoroutinefunction(call):
 
-        def process(job: Job) -> Any:
-            with self._processing(job):
-                return run(job)
+        async def acall_inside(what: TaskCall | Job) -> Any:
+            with span_of(what) as span:
+                return answer(span, await call(what))
 
-        return process
+        return acall_inside
+
+    def call_inside(what: TaskCall | Job) -> Any:
+        with span_of(what) as span:
+            return answer(span, call(what))
+
+    return call_inside

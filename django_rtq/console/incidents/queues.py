@@ -190,7 +190,7 @@ def version_fails_more(seen: Seen) -> Iterator[Incident]:
 def dead_letters(seen: Seen) -> Iterator[Incident]:
     """Queues with dead letters in which jobs died in the last hour."""
     least = incident_options().dead_letters
-    died = [(row, in_an_hour(row.series, "dead")) for row in seen.overview.queues if row.details.dead]
+    died = [(row, row.series.total("dead")) for row in seen.overview.queues if row.details.dead]
     for row, count in sorted((pair for pair in died if pair[1] >= least), key=lambda pair: -pair[1]):
         since, began_earlier = streak(row.series, row.series.of("dead"))
         yield dead_letters.incident(
@@ -453,37 +453,30 @@ def is_falling_behind(row: QueueRow) -> bool:
     """Whether jobs that started recently had waited twice as long as those before them, or none started at all."""
     if (row.details.oldest_seconds or 0) < GROWING_SECONDS:
         return False
-    steps = row.series.steps_in(LATELY * 60)
-    now, before = (_mean_wait(row.series, steps, skipped) for skipped in (0, steps))
+    now, before = (_mean_wait(row.series, skipped) for skipped in (0, LATELY))
     return now is None or (before is not None and now > 2 * before)
 
 
 def streak(series: Series, numbers: Sequence[int]) -> tuple[datetime | None, bool]:
-    """When the last streak of a counter began, to the step, and whether it may have begun before the series.
+    """When the last streak of a counter began, to the minute, and whether it may have begun before the series.
 
     A pause of STREAK_MINUTES ends a streak.
     """
-    gap = series.steps_in(STREAK_MINUTES * 60)
     first = None
-    for step in range(series.steps - 1, -1, -1):
-        if first is not None and first - step > gap:
+    for minute in range(series.steps - 1, -1, -1):
+        if first is not None and first - minute > STREAK_MINUTES:
             break
-        if numbers[step]:
-            first = step
+        if numbers[minute]:
+            first = minute
     if first is None:
         return None, False
-    return series.begins_at + timedelta(seconds=first * series.step_seconds), first <= gap
+    return series.begins_at + timedelta(minutes=first), first <= STREAK_MINUTES
 
 
-def in_an_hour(series: Series, name: str) -> int:
-    """A counter of the last hour."""
-    return series.total(name, series.steps_in(3600))
-
-
-def _mean_wait(series: Series, steps: int, skipped: int) -> float | None:
-    """The mean wait of the jobs that finished in `steps` steps, before the last `skipped`. None if there were none."""
+def _mean_wait(series: Series, skipped: int) -> float | None:
+    """The mean wait of the jobs that finished in LATELY minutes, before the last `skipped`. None if there were none."""
     end = series.steps - skipped
-    waited, done = (sum(series.of(name)[max(0, end - steps) : end]) for name in ("wait_ms", "succeeded"))
+    waited, done = (sum(series.of(name)[end - LATELY : end]) for name in ("wait_ms", "succeeded"))
     return waited / done if done else None
 
 

@@ -93,7 +93,7 @@ class QueueRow:
     """A queue and its recent activity."""
 
     details: QueueDetails = field(metadata=ONE)
-    series: Series = field(metadata=by(merge_series))
+    series: Series = field(metadata=by(merge_series))  # the last hour by the minute
     slots: int = field(metadata=SUM)  # jobs that its workers can run at once; they may also serve other queues
     #: task name -> this hour and the one before it; how long runs took only if a job runs
     tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)
@@ -106,11 +106,11 @@ class QueueRow:
 
     def lately(self, name: str) -> int:
         """A counter of the last minutes."""
-        return self.series.total(name, self.series.steps_in(LATELY * 60))
+        return self.series.total(name, LATELY)
 
     def per_minute(self, name: str) -> float:
         """The same, in a minute."""
-        return 60 * self.lately(name) / (self.series.steps_in(LATELY * 60) * self.series.step_seconds)
+        return self.lately(name) / LATELY
 
     @property
     def utilisation(self) -> float | None:

@@ -39,10 +39,6 @@ class Series:
         numbers = self.of(name)
         return sum(numbers if steps is None else numbers[-steps:])
 
-    def steps_in(self, seconds: int) -> int:
-        """How many steps so many seconds have, one at least."""
-        return max(1, seconds // self.step_seconds)
-
     @property
     def last(self) -> int:
         """The number of the current step, counted from 1970."""
