@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number, short_name
+from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number, names_text, short_name
 from django_rtq.console.merging import EVERY, FIRST, LEAST, ONE, by, joined, merge_by
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.core.jobs.job import StrEnum
 from django_rtq.databases.outbox import OutboxLag, sum_of_lags
+
+MAX_NAMED = 5  # queues, hosts or workers in one text
 
 
 class Severity(StrEnum):
@@ -52,15 +54,15 @@ class Action(StrEnum):
 
 
 def _sum_of_values(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The values of one incident in several shards: numbers add up, names of queues are joined."""
+    """The values of one incident in several shards: numbers add up, names are joined."""
     sums = dict(found[0])
     for name, value in (pair for values in found[1:] for pair in values.items()):
         if name not in sums or name in ("duration", "share", "share_before"):
             sums[name] = max(sums.get(name, value), value)
         elif isinstance(value, int | float):
             sums[name] += value
-        elif name in ("names", "queues"):
-            sums[name] = ", ".join(dict.fromkeys([*sums[name].split(", "), *value.split(", ")]))
+        elif isinstance(value, list):
+            sums[name] = list(dict.fromkeys([*sums[name], *value]))
     return sums
 
 
@@ -81,7 +83,8 @@ class Incident:
     shard: str = ""  # its number
     error_class: str = ""  # of the newest failure
     job_id: str = ""
-    #: For the text: names, numbers, and "duration", seconds. `count` chooses between singular and plural.
+    #: For the text: names, some of which are lists, numbers, and "duration", seconds. `count` chooses between singular
+    #: and plural.
     values: Mapping[str, Any] = field(default_factory=dict, metadata=by(_sum_of_values))
     also: tuple[str, ...] = ()  # names of further sentences of its detector
     actions: tuple[Action, ...] = ()
@@ -129,6 +132,8 @@ class Incident:
         for name, value in self.values.items():
             if isinstance(value, str):
                 shown[name] = value
+            elif isinstance(value, list):
+                shown[name] = names_text(value, MAX_NAMED)
             else:
                 shown[name] = format_duration(value) if name == "duration" else format_number(value)
         kind = DETECTORS[self.kind]
@@ -224,7 +229,7 @@ class Seen:
 
     def ago(self, seconds: float | None) -> datetime | None:
         """The moment so many seconds before the server's time; None if these are unknown."""
-        return self.overview.ago(seconds)
+        return None if seconds is None else self.overview.now - timedelta(seconds=seconds)
 
     def in_shard(self, number: int) -> Seen:
         """The same, of one of several: its incidents name it."""

@@ -42,7 +42,6 @@ GROWING_SECONDS = 60.0  # shorter waits are not reported, even if they grow
 MOST_FAILURES = 0.9  # a task with this share of its queue's failures began to fail when they began
 STREAK_MINUTES = 10  # failures and deaths with longer pauses do not belong together
 BLOCKED_SECONDS = 3600.0  # workflows that are blocked for less are not reported
-MAX_QUEUES = 5  # that are named
 MAX_MESSAGE = 160  # characters of an error message
 
 
@@ -441,12 +440,11 @@ def workflow_stuck(seen: Seen) -> Iterator[Incident]:
         yield workflow_stuck.incident(since=flow.since, workflow=flow.id, name=flow.name[:80], command=command)
 
 
-def _queues_by_jobs(held: Iterable[tuple[str, int]]) -> str:
+def _queues_by_jobs(held: Iterable[tuple[str, int]]) -> list[str]:
     """Names of queues, those that hold most jobs first; those that hold none only if all do."""
     most_first = sorted(held, key=lambda pair: (-pair[1], pair[0]))
     named = [pair for pair in most_first if pair[1]] or most_first
-    names = [f"{queue} ({format_number(jobs)})" if jobs and len(named) > 1 else queue for queue, jobs in named]
-    return ", ".join([*names[:MAX_QUEUES], *["…"][: len(names) > MAX_QUEUES]])
+    return [f"{queue} ({format_number(jobs)})" if jobs and len(named) > 1 else queue for queue, jobs in named]
 
 
 def is_falling_behind(row: QueueRow) -> bool:

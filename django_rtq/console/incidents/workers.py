@@ -7,10 +7,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq.console.formatting import format_duration
+from django_rtq.console.formatting import format_duration, names_text
 from django_rtq.console.incident_options import incident_options
-from django_rtq.console.incidents.incident import HOST, QUEUE, SYSTEM, TASK, Action, Incident, Seen, Severity
-from django_rtq.console.merging import grouped
+from django_rtq.console.incidents.incident import (
+    HOST,
+    MAX_NAMED,
+    QUEUE,
+    SYSTEM,
+    TASK,
+    Action,
+    Incident,
+    Seen,
+    Severity,
+)
+from django_rtq.console.merging import grouped, least
 from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.queues import quiet_queues, unserved
@@ -18,8 +28,6 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.tasks.registry import all_tasks, declared_queues
 
 SILENT_SECONDS = 60.0  # an idle worker asks for work every few seconds
-MAX_NAMED = 5  # queues in one text
-MAX_CODE_NAMED = 3  # projects, hosts and workers in one text
 DEPLOY_SECONDS = 300.0  # in a rolling deploy, older workers meet jobs of new tasks for a while
 COMMAND = "python manage.py rtq_worker"
 
@@ -31,13 +39,13 @@ COMMAND = "python manage.py rtq_worker"
 )
 def no_worker(seen: Seen) -> Iterator[Incident]:
     """No worker at all, which is told alone."""
-    overview, gone = seen.overview, seen.overview.contact_seconds
+    overview, gone = seen.overview, least(queue.contact_seconds for queue in seen.queues)
     if overview.queues and not overview.living:
         # A scheduler keeps contact, too: then nobody knows since when there is no worker.
         is_known = gone is not None and gone > get_config().lease_seconds
         idle = ",".join(_waiting(overview))
         command = f"{COMMAND} --queues {idle}" if idle else COMMAND
-        yield no_worker.incident(since=overview.ago(gone) if is_known else None, command=command)
+        yield no_worker.incident(since=seen.ago(gone) if is_known else None, command=command)
 
 
 @QUEUE.critical(
@@ -55,13 +63,10 @@ def queue_unserved(seen: Seen) -> Iterator[Incident]:
     idle = [waiting[name] for name in without_worker(seen) if name in waiting]
     for queue in sorted(idle, key=lambda queue: -(queue.oldest_seconds or 0)):
         gone = queue.contact_seconds
-        if gone is not None and gone <= get_config().lease_seconds:
-            since = None  # a scheduler keeps contact
-        else:
-            since = min((seconds for seconds in (gone, queue.oldest_seconds) if seconds is not None), default=None)
+        is_gone = gone is None or gone > get_config().lease_seconds  # or else a scheduler keeps contact
         yield queue_unserved.incident(
             queue=queue.name,
-            since=seen.ago(since),
+            since=seen.ago(least((gone, queue.oldest_seconds))) if is_gone else None,
             count=queue.waiting,
             command=f"{COMMAND} --queues {queue.name}",
         )
@@ -78,7 +83,7 @@ def queues_without_worker(seen: Seen) -> Iterator[Incident]:
     names = [name for name in without_worker(seen) if name not in waiting]
     if names and seen.overview.living:
         command = f"{COMMAND} --queues {','.join(names)}"
-        yield queues_without_worker.incident(names=_names(names), command=command)
+        yield queues_without_worker.incident(names=names, command=command)
 
 
 @SYSTEM.warning(
@@ -106,7 +111,7 @@ def workers_quiet(seen: Seen) -> Iterator[Incident]:
     yield workers_quiet.incident(
         severity=Severity.CRITICAL if jobs else Severity.WARNING,
         since=seen.ago(longest.quiet_seconds),
-        names=_names(names),
+        names=names,
         count=jobs,
         user=longest.quiet_by[:80],
         command=f"python manage.py rtq_workers wake {choice}",
@@ -143,7 +148,7 @@ def worker_lost(seen: Seen) -> Iterator[Incident]:
             count=len(workers),
             worker=_first(workers),
             jobs=jobs,
-            names=_names(sorted(queues)),
+            names=sorted(queues),
             also=("no_jobs" if not jobs else "no_reclaim" if queues else "reclaim",),
         )
 
@@ -214,7 +219,7 @@ def task_unknown(seen: Seen) -> Iterator[Incident]:
             task=task.task,
             values={"task": task.task[:200]},
             count=task.jobs,
-            worker=_first_names([name.rpartition(":")[0][:80] for name in task.workers]),
+            worker=[name.rpartition(":")[0][:80] for name in task.workers],
             duration=get_config().unknown_task_timeout,
         )
 
@@ -232,8 +237,8 @@ def several_projects(seen: Seen) -> Iterator[Incident]:
     living = (worker for worker in seen.overview.workers if worker.project and not worker.is_lost)
     hosts = sorted(grouped((worker.project, worker.host) for worker in living).items())
     if len(hosts) > 1:
-        projects = [f"{project} ({_first_names(sorted({*names}))})"[:200] for project, names in hosts]
-        yield several_projects.incident(names=_first_names(projects), prefix=get_config().prefix)
+        projects = [f"{project} ({names_text(sorted({*names}), MAX_NAMED)})"[:200] for project, names in hosts]
+        yield several_projects.incident(names=projects, prefix=get_config().prefix)
 
 
 @TASK.warning(
@@ -276,11 +281,6 @@ def _quiet_seconds(worker: WorkerDetails) -> float:
     return worker.quiet_seconds or 0.0
 
 
-def _names(names: Sequence[str]) -> str:
-    more = f" (+{len(names) - MAX_NAMED})" if len(names) > MAX_NAMED else ""
-    return ", ".join(names[:MAX_NAMED]) + more
-
-
 def is_silent(worker: WorkerDetails) -> bool:
     """Whether an idle process has stopped asking for work although its supervisor renews its lease."""
     if worker.running or worker.is_quiet or worker.is_lost:
@@ -307,7 +307,3 @@ def _by_host(workers: Iterable[WorkerDetails]) -> list[tuple[str, list[WorkerDet
 
 def _first(workers: Sequence[WorkerDetails]) -> str:
     return f"{workers[0].host}:{workers[0].pid}"[:80]
-
-
-def _first_names(names: Sequence[str]) -> str:
-    return ", ".join([*names[:MAX_CODE_NAMED], *["…"][: len(names) > MAX_CODE_NAMED]])

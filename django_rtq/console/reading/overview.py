@@ -12,12 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from django_rtq.console.merging import JOINED, MOST, ONE, SUM, by, least, most, rows_by, sum_of_counts, total
+from django_rtq.console.merging import JOINED, MOST, ONE, SUM, by, most, rows_by, sum_of_counts, total
 from django_rtq.console.reading.details import QueueDetails, RunningJob, UnknownTask, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import read_dead_letter
 from django_rtq.console.reading.metrics.reader import (
@@ -143,11 +143,6 @@ class Overview:
     workflows: WorkflowStates = field(default_factory=WorkflowStates, metadata=by(_all_workflows))
 
     @property
-    def contact_seconds(self) -> float | None:
-        """Since the last contact of any worker or scheduler; None: never."""
-        return least(row.details.contact_seconds for row in self.queues)
-
-    @property
     def scheduler_seconds(self) -> float | None:
         """Since a scheduler looked for due jobs, in the queue where that is longest ago."""
         return most(row.details.scheduler_seconds for row in self.queues)
@@ -156,10 +151,6 @@ class Overview:
     def living(self) -> list[WorkerDetails]:
         """The workers whose leases have not expired."""
         return [worker for worker in self.workers if not worker.is_lost]
-
-    def ago(self, seconds: float | None) -> datetime | None:
-        """The moment so many seconds before the server's time; None if these are unknown."""
-        return None if seconds is None else self.now - timedelta(seconds=seconds)
 
 
 class OverviewReader:

@@ -51,10 +51,10 @@ def test_names_and_durations_of_shards():
     (late,) = of_shards(found)
     assert (late.values["duration"], late.values["waiting"], late.since) == (401.0, 2, ago(401))
     found = {
-        0: [workers_quiet.incident(values={"names": "a, b"})],
-        1: [workers_quiet.incident(values={"names": "b, c"})],
+        0: [workers_quiet.incident(values={"names": ["a", "b"]})],
+        1: [workers_quiet.incident(values={"names": ["b", "c"]})],
     }
-    assert of_shards(found)[0].values["names"] == "a, b, c"
+    assert of_shards(found)[0].values["names"] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

@@ -303,13 +303,13 @@ def test_a_paused_task_is_one_incident_of_all_queues():
         ([0, 0, 3, 0, 0, 0, 0], "q2"),
         ([0, 1, 20_000], "q2 (20,000), q1 (1)"),
         ([0, 0], "q0, q1"),
-        ([1, 2, 3, 4, 5, 6], "q5 (6), q4 (5), q3 (4), q2 (3), q1 (2), …"),
+        ([1, 2, 3, 4, 5, 6], "q5 (6), q4 (5), q3 (4), q2 (3), q1 (2) and 1 more"),
     ],
 )
 def test_the_queues_that_hold_jobs_of_a_paused_task_are_named(held, queues):
     pauses = [TaskPause(task="charge", seconds=9.0, by="", held=number) for number in held]
     (found,) = incidents(*(row(f"q{n}", paused_tasks=(pause,)) for n, pause in enumerate(pauses)), workers=[worker()])
-    assert found.values["queues"] == queues
+    assert f"is paused in {queues}, and holds" in found.text
 
 
 def test_a_paused_client_is_told_and_is_no_fault():

@@ -20,7 +20,7 @@ def test_they_are_an_incident_at_once_and_one_line_in_the_log(rtq_worker, redis,
     (found,) = [incident for incident in look(readers_of()).incidents if incident.kind == "task_unknown"]
     assert (found.task, found.queue, found.is_critical) == (TASK, "default", False)
     assert 10 <= found.values["count"] <= 20  # a half minute may have ended between them
-    assert f":{worker.child}" in found.values["worker"]
+    assert f":{worker.child}" in found.values["worker"][0]
     worker.stop()
     assert worker.log.count("waits 30 s for a worker that knows its task") == 1
     assert f"No task {TASK!r} is registered here" in worker.log
