@@ -253,7 +253,7 @@ class StepCollector(After):
             raise InvalidWorkflow(
                 self.id, f"gets more than {self.most_steps:,} steps. Use map() for many calls of one task."
             )
-        if task.uniqueness is not None:
+        if task.unique_digest is not None:
             raise InvalidWorkflow(
                 self.id, f"cannot have {task.name}, which is unique. Add {task.name}.using(unique=False)."
             )

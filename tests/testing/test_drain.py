@@ -88,8 +88,8 @@ def test_a_coroutine_that_cannot_run_stays_queued(ran):
 
 
 def test_retries_are_those_of_the_call(ran):
-    job = flaky.using(max_attempts=2, backoff=[7]).delay(5)
-    assert job.refresh().options == {"max_attempts": 2, "backoff": [7]}
+    job = flaky.using(max_attempts=2, backoff=7).delay(5)
+    assert job.refresh().options == {"max_attempts": 2, "backoff": 7}
     assert [run.state for run in drain(raise_errors=False)] == ["retrying"]
     assert drain(until=6) == []
     assert [run.state for run in drain(until=1, raise_errors=False)] == ["dead"]

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from django_rtq.core.schedules import Schedule
     from django_rtq.core.tasks.options.types import CeleryOptions, UsingOptions
-    from django_rtq.core.tasks.options.uniqueness import OnConflict, Uniqueness, UniqueOption, Until
+    from django_rtq.core.tasks.options.uniqueness import OnConflict, UniqueOption, Until
 
     R_co = TypeVar("R_co", covariant=True)
     T_co = TypeVar("T_co", covariant=True, default=R_co)  # of jobs: what a coroutine function returns in the end
@@ -144,7 +144,7 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
     unique: UniqueOption = option(
         False,
         on=CALL,
-        makes="uniqueness",
+        makes="unique_digest",
         says="no second job with the same arguments at a time: True, a list of the names of the arguments to compare, "
         "or a function that gets the arguments by name and returns what to compare",
     )
@@ -152,21 +152,21 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
         "done",
         one_of("start", "done"),
         on=CALL,
-        makes="uniqueness",
+        makes="unique_digest",
         says='"done", or "start": a second job is accepted while the first one runs',
     )
     unique_seconds: float = option(
         86_400.0,
         seconds(or_none=False),
         on=CALL,
-        makes="uniqueness",
+        makes="unique_digest",
         says="the uniqueness ends after this time, counted from when the job is ready (default: a day)",
     )
     unique_on_conflict: OnConflict = option(
         "return",
         one_of("return", "raise", "replace", "rerun"),
         on=CALL,
-        makes="uniqueness",
+        makes="unique_digest",
         says='for a second call: "return" the first job, "raise" DuplicateJob, "replace" the arguments and the time of '
         'the first while it waits, or "rerun": run once more after the first, if it runs',
     )
@@ -233,7 +233,7 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
         for name in names:
             values[name] = OPTIONS[name].kind.checked(f"{self.name}: {name}", values[name], InvalidTask)
         # Created here, so that invalid options raise at import time.
-        _ = self.call_signature, self.due, self.expires_in, self.uniqueness
+        _ = self.call_signature, self.due, self.expires_in, self.unique_digest
         if self.at_front and self.run_after is not None:
             raise InvalidTask(
                 f"{self.name}: at_front and run_after exclude each other. When a delayed job is due, it goes to the "
@@ -358,19 +358,12 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
         return signature_of(self.func, takes_context=self.takes_context, takes_calls=self.batch is not None)
 
     @cached_property
-    def uniqueness(self) -> Uniqueness | None:
-        """The checked options of a unique task; None for others. Raises InvalidTask."""
+    def unique_digest(self) -> Callable[[Sequence[Any], dict[str, Any]], str] | None:
+        """What makes the digest of a call of a unique task; None for others. Raises InvalidTask."""
         if self.unique is not False:
-            from django_rtq.core.tasks.options.uniqueness import Uniqueness  # few tasks are unique
+            from django_rtq.core.tasks.options.uniqueness import digest_maker  # few tasks are unique
 
-            return Uniqueness(
-                owner=self.name,
-                unique=self.unique,
-                until=self.unique_until,
-                seconds=self.unique_seconds,
-                on_conflict=self.unique_on_conflict,
-                signature=self.call_signature,
-            )
+            return digest_maker(self)
         set_on_task = {name for name in _UNIQUE_OPTIONS if getattr(self, name) != getattr(type(self), name)}
         given = _UNIQUE_OPTIONS & self.changed if self.changed else set_on_task  # a copy has the others from its task
         if given:
@@ -640,8 +633,8 @@ def new_job(
     serializer.check_body(name, body, config.max_payload_bytes)
     if not isinstance(client, str):
         client = client_name(f"{name}: client", signature.apply(client, args, kwargs))
-    unique = task.uniqueness
-    digest = "" if unique is None else unique.digest(args, kwargs)
+    unique = task.unique_digest
+    digest = "" if unique is None else unique(args, kwargs)
     job = NewJob(
         new_job_id() if new_id is None else new_id(client, digest),
         task.priority,
@@ -655,7 +648,8 @@ def new_job(
     )
     if unique is None:
         return job
-    return job._replace(until=unique.until, limit_ms=unique.limit_ms, on_conflict=unique.on_conflict)
+    limit_ms = max(1, round(task.unique_seconds * 1000))
+    return job._replace(until=task.unique_until, limit_ms=limit_ms, on_conflict=task.unique_on_conflict)
 
 
 def check_call(task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:

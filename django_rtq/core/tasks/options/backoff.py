@@ -31,9 +31,9 @@ Backoff: TypeAlias = Callable[..., float | timedelta]
 _random = random.SystemRandom()
 
 
-def constant(seconds: float | timedelta) -> Constant:
+def constant(seconds: float | timedelta) -> Steps:
     """Always wait this long. Raises InvalidTask unless it is from 0 seconds to ten years."""
-    return Constant(_definition("constant", seconds))
+    return Steps((_definition("constant", seconds),))
 
 
 def steps(seconds: Sequence[float | timedelta]) -> Steps:
@@ -59,21 +59,8 @@ def exponential(base: float = 2, cap: float | timedelta = 600, jitter: bool = Tr
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Constant:
-    """Made by constant()."""
-
-    seconds: float
-
-    def __call__(self, failures: int) -> float:
-        return self.seconds
-
-    def __repr__(self) -> str:
-        return f"constant({self.seconds!r})"
-
-
-@dataclass(frozen=True, slots=True, repr=False)
 class Steps:
-    """Made by steps()."""
+    """Made by steps(), and by constant() of one delay."""
 
     seconds: tuple[float, ...]
 
@@ -81,7 +68,7 @@ class Steps:
         return self.seconds[min(max(failures, 1), len(self.seconds)) - 1]
 
     def __repr__(self) -> str:
-        return f"steps({list(self.seconds)!r})"
+        return f"steps({list(self.seconds)!r})" if self.seconds[1:] else f"constant({self.seconds[0]!r})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -124,10 +111,8 @@ def as_backoff(value: Any) -> Backoff:
 
 def as_json(backoff: Backoff) -> Any:
     """The backoff for the record of a job: read_json() makes it again. Raises InvalidTask for a function."""
-    if isinstance(backoff, Constant):
-        return backoff.seconds
     if isinstance(backoff, Steps):
-        return list(backoff.seconds)
+        return list(backoff.seconds) if backoff.seconds[1:] else backoff.seconds[0]
     if isinstance(backoff, Exponential):
         return {"base": backoff.base, "cap": backoff.cap, "jitter": backoff.jitter}
     raise InvalidTask(

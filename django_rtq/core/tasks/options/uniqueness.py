@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from django_rtq.core.jobs import serializer
@@ -21,71 +21,51 @@ Until = Literal["start", "done"]
 OnConflict = Literal["return", "raise", "replace", "rerun"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Uniqueness:
-    """The unique_* options of a task, whose values are of their kinds. Raises InvalidTask for what does not fit."""
-
-    owner: str
-    unique: UniqueOption
-    until: Until
-    seconds: float
-    on_conflict: OnConflict
-    signature: Signature
-
-    def __post_init__(self) -> None:
-        if self.until == "start" and self.on_conflict == "rerun":
+def digest_maker(task: Any) -> Callable[[Sequence[Any], dict[str, Any]], str]:
+    """What makes the digest of a call of a unique Task. Raises InvalidTask if its options do not fit."""
+    owner, unique, parameters = task.name, task.unique, task.call_signature.parameters
+    if task.unique_until == "start" and task.unique_on_conflict == "rerun":
+        raise InvalidTask(
+            f'{owner}: unique_on_conflict="rerun" needs unique_until="done". With "start", a call makes a new job '
+            "while another one runs."
+        )
+    if callable(unique):
+        if inspect.iscoroutinefunction(unique):
+            raise InvalidTask(f"{owner}: unique is an async function, but it is called without await.")
+        task.call_signature.check_applies("unique", unique)
+    elif isinstance(unique, list | tuple) and unique:
+        names = [parameter.name for parameter in parameters]
+        if unknown := [name for name in unique if name not in names]:
             raise InvalidTask(
-                f'{self.owner}: unique_on_conflict="rerun" needs unique_until="done". With "start", a call makes a new '
-                "job while another one runs."
+                f"{owner}: unique names {unknown[0]!r}, but the task has no such argument. "
+                f"It has: {', '.join(names) or 'none'}."
             )
-        if callable(self.unique):
-            if inspect.iscoroutinefunction(self.unique):
-                raise InvalidTask(f"{self.owner}: unique is an async function, but it is called without await.")
-            self.signature.check_applies("unique", self.unique)
-        elif isinstance(self.unique, list | tuple) and self.unique:
-            self._check_names(self.unique)
-        elif not isinstance(self.unique, bool):
-            raise InvalidTask(
-                f"{self.owner}: unique is {self.unique!r}, but has to be True or False, a list of argument names, "
-                "or a function."
-            )
-        elif self.unique:
-            self._check_defaults()
-
-    @property
-    def limit_ms(self) -> int:
-        """The longest time for which a job blocks others like it, ms."""
-        return max(1, round(self.seconds * 1000))
-
-    def digest(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-        """The digest of a call; "" if the function returned None: then this call is not unique.
-
-        Raises Unserializable if what the function returned is not plain data.
-        """
-        if callable(self.unique):
-            value = self.signature.apply(self.unique, args, kwargs)
-            if value is None:
-                return ""
-        else:
-            value = self.signature.named(args, kwargs)
-            if self.unique is not True:
-                value = [value[name] for name in self.unique]  # type: ignore[union-attr]
-        text = serializer.dumps(value, what=f"{self.owner}: the value of `unique` for this call", in_order=True)
-        return hashlib.sha256(f"{self.owner}\n{text}".encode()).hexdigest()[:32]
-
-    def _check_names(self, names: Sequence[Any]) -> None:
-        known = [parameter.name for parameter in self.signature.parameters]
-        for name in names:
-            if name not in known:
-                raise InvalidTask(
-                    f"{self.owner}: unique names {name!r}, but the task has no such argument. "
-                    f"It has: {', '.join(known) or 'none'}."
-                )
-
-    def _check_defaults(self) -> None:
-        for parameter in self.signature.parameters:
+    elif unique is not True:
+        raise InvalidTask(
+            f"{owner}: unique is {unique!r}, but has to be True or False, a list of argument names, or a function."
+        )
+    else:
+        for parameter in parameters:
             if parameter.default is not parameter.empty:
                 try:
-                    serializer.dumps(parameter.default, what=f"{self.owner}: the default of {parameter.name!r}")
+                    serializer.dumps(parameter.default, what=f"{owner}: the default of {parameter.name!r}")
                 except Unserializable as error:
                     raise InvalidTask(f"{error} List the arguments to compare instead of unique=True.") from error
+    return partial(_digest, owner, unique, task.call_signature)
+
+
+def _digest(owner: str, unique: UniqueOption, signature: Signature, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    """The digest of a call; "" if the function returned None: then this call is not unique.
+
+    Raises Unserializable if what the function returned is not plain data.
+    """
+    if callable(unique):
+        value = signature.apply(unique, args, kwargs)
+        if value is None:
+            return ""
+    else:
+        value = signature.named(args, kwargs)
+        if unique is not True:
+            value = [value[name] for name in unique]  # type: ignore[union-attr]
+    text = serializer.dumps(value, what=f"{owner}: the value of `unique` for this call", in_order=True)
+    return hashlib.sha256(f"{owner}\n{text}".encode()).hexdigest()[:32]
