@@ -16,7 +16,7 @@ CLASSES = [Task, JobHandle, JobContext]
 # What other modules of the package use, or options.
 PRIVATE = {
     Task: {"body", "call_signature", "due", "expires_in", "options_in_record", "unique_digest"},
-    JobHandle: {"wait_for_commit", "waits_for_commit", "tell_refused", "tell_sent", "when_sent"},
+    JobHandle: {"tell_sent", "when_sent"},
     JobContext: set(),
 }
 

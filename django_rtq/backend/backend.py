@@ -106,8 +106,10 @@ class RTQBackend(BaseTaskBackend):
         if handle.duplicate:
             return self.get_result(handle.id)
         result = new_result(task, handle.id, args, kwargs)
-        if handle.waits_for_commit or has_receivers():
-            handle.when_sent(partial(self._tell_enqueued, handle, result))
+        if handle.when_sent is not None:
+            handle.when_sent.append(partial(self._tell_enqueued, handle, result))
+        elif has_receivers():
+            self._tell_enqueued(handle, result)
         return result
 
     async def aenqueue(self, task: DjangoTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DjangoResult:
@@ -118,8 +120,8 @@ class RTQBackend(BaseTaskBackend):
         if handle.duplicate:
             return await self.aget_result(handle.id)
         result = new_result(task, handle.id, args, kwargs)
-        if handle.waits_for_commit:
-            handle.when_sent(partial(self._tell_enqueued, handle, result))
+        if handle.when_sent is not None:
+            handle.when_sent.append(partial(self._tell_enqueued, handle, result))
         elif has_receivers():
             await task_enqueued.asend_robust(type(self), task_result=result)
         return result

@@ -33,7 +33,7 @@ class JobHandle(Generic[T_co]):
     For type checkers the result has the type that the task returns. It went through JSON: a tuple is a list then.
     """
 
-    __slots__ = ("_details", "_when_sent", "backend", "duplicate", "id", "queue_name")
+    __slots__ = ("_details", "backend", "duplicate", "id", "queue_name", "when_sent")
 
     def __init__(self, job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> None:
         self.id = job_id
@@ -41,33 +41,14 @@ class JobHandle(Generic[T_co]):
         self.backend = backend  # in TASKS, whose Redis has the job; "": that of RTQ["REDIS"]
         self.duplicate = duplicate  # delay() made no job: this unique job existed already
         self._details: JobDetails | None = None
-        self._when_sent: list[Callable[[], None]] | None = None  # not None while it waits for a commit
-
-    def wait_for_commit(self) -> None:
-        """For the package: the job is sent later."""
-        self._when_sent = []
-
-    @property
-    def waits_for_commit(self) -> bool:
-        """For the package: whether the job is sent later."""
-        return self._when_sent is not None
+        #: For the package: what to call when the job has been sent after a commit. None: it does not wait for one.
+        self.when_sent: list[Callable[[], None]] | None = None
 
     def tell_sent(self) -> None:
         """For the package: the job has been sent."""
-        calls, self._when_sent = self._when_sent or [], None
+        calls, self.when_sent = self.when_sent or (), None
         for call in calls:
             call()
-
-    def tell_refused(self) -> None:
-        """For the package: the job was not accepted, and is not sent again."""
-        self._when_sent = None
-
-    def when_sent(self, call: Callable[[], None]) -> None:
-        """For the package: do something once the job has been sent, which may be now."""
-        if self._when_sent is None:
-            call()
-        else:
-            self._when_sent.append(call)
 
     def refresh(self) -> JobDetails:
         """Query Redis for all that is known of the job. Raises JobNotFound when its id or its result has expired."""

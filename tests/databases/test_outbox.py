@@ -180,7 +180,7 @@ def test_what_waits_for_the_commit_is_told_though_redis_is_away(outbox_options):
     outbox_options(REDIS=UNREACHABLE)
     told = []
     with transaction.atomic():
-        note.delay("a").when_sent(lambda: told.append(1))
+        note.delay("a").when_sent.append(lambda: told.append(1))
         assert told == []
     assert told == [1]
 

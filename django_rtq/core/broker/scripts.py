@@ -85,28 +85,24 @@ class Script:
 
         `worker` has a processing list in the first of them.
         """
+        return (*self._head(queues, worker), *arguments)
+
+    def head(self, keys: QueueKeys, *, worker: str = "") -> tuple[Argument, ...]:
+        """The start of every call on a queue: the script, the queue's tag, and the processing list if it needs one."""
+        if self.needs_worker:
+            return self._head([keys], worker)
+        head = self._heads.get(keys.tag)
+        if head is None:
+            head = self._heads[keys.tag] = self._head([keys], "")
+        return head
+
+    def _head(self, queues: Sequence[QueueKeys], worker: str) -> tuple[Argument, ...]:
         tags = [keys.tag for keys in queues]
         if worker:
             tags.insert(1, queues[0].running(worker))
         if queues[0].guard and len(set(tags)) == 1:
             tags.append(queues[0].guard)
-        return (b"EVALSHA", self.sha, len(tags), *tags, *arguments)
-
-    def head(self, keys: QueueKeys, *, worker: str = "") -> tuple[Argument, ...]:
-        """The start of every call on a queue: the script, the queue's tag, and the processing list if it needs one."""
-        if self.needs_worker:
-            return self._head(keys, worker)
-        head = self._heads.get(keys.tag)
-        if head is None:
-            head = self._heads[keys.tag] = self._head(keys, worker)
-        return head
-
-    def _head(self, keys: QueueKeys, worker: str) -> tuple[Argument, ...]:
-        if self.needs_worker:
-            return (b"EVALSHA", self.sha, 2, keys.tag, keys.running(worker))
-        if keys.guard:
-            return (b"EVALSHA", self.sha, 2, keys.tag, keys.guard)
-        return (b"EVALSHA", self.sha, 1, keys.tag)
+        return (b"EVALSHA", self.sha, len(tags), *tags)
 
 
 def _with_names(text: str, *, needs_worker: bool) -> str:

@@ -601,14 +601,14 @@ def _enqueue_on_commit(alias: str, task: Task[Any, Any], jobs: Sequence[NewJob],
                     if first := answer.partition(" ")[2]:
                         handle.id, handle.duplicate = first, True
                 elif not is_stored:
-                    handle.tell_refused()
+                    handle.when_sent = None  # it is not sent again
             if signals.job_enqueued.receivers:
                 signals.send_enqueued(type(task), queue, task.name, _added(jobs, answers))
         for handle in handles:
             handle.tell_sent()
 
     for handle in handles:
-        handle.wait_for_commit()
+        handle.when_sent = []
     defer(alias, task.name, EnqueueCall(queue, jobs, all_or_none, backend), finish)
     return handles
 
