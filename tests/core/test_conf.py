@@ -9,8 +9,7 @@ from django.test import override_settings
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.conf.config import DEBUG_REDIS, OPTIONS, Config, get_config, read_config, task_modules
-from django_rtq.core.conf.queue_options import check_queue_name, is_queue_name
-from django_rtq.exceptions import ConfigurationError, InvalidTask, RTQError
+from django_rtq.exceptions import ConfigurationError, RTQError
 from tests.support.apps import needs, readers_of
 
 URL = "redis://localhost:6379/3"
@@ -228,16 +227,6 @@ def test_the_default_queue_has_to_be_a_queue_name(queue):
         f'RTQ["DEFAULT_QUEUE"] is {queue!r}, but has to be 1 to 100 of the letters A-Z and a-z, digits, '
         "'.', '_' and '-'."
     )
-
-
-@pytest.mark.parametrize("name", ["a", "A-1_b.c", "a" * 100, "", "a b", "a" * 101, "ü", "a\n"])
-def test_settings_and_keys_agree_on_what_a_queue_name_is(name):
-    try:
-        check_queue_name(name)
-    except InvalidTask:
-        assert not is_queue_name(name)
-    else:
-        assert is_queue_name(name)
 
 
 @needs("limits")

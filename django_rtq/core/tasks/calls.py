@@ -112,7 +112,5 @@ class Signature:
 def _any_call(*args: Any, **kwargs: Any) -> None: ...
 
 
-@cache
-def signature_of(func: Callable[..., Any], *, takes_context: bool, takes_calls: bool = False) -> Signature:
-    """The signature of a task, cached for all its copies. Raises InvalidTask."""
-    return Signature(func, takes_context=takes_context, takes_calls=takes_calls)
+#: The signature of a task, cached for all its copies. Raises InvalidTask.
+signature_of = cache(Signature)

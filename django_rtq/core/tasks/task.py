@@ -417,7 +417,8 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
         chain = _chain(get_config().middleware, is_async=True)
         if chain is None:
             return await sync_to_async(self._send, thread_sensitive=False)(arguments, all_or_none)
-        call = _task_call(self, arguments, partial(asend, all_or_none=all_or_none))
+        send = partial(asend, all_or_none=all_or_none)
+        call = TaskCall(task=self, arguments=list(arguments), headers=dict(self.headers), _send=send)
         return _checked(await chain(call), call)
 
     def _as_django_task(self) -> Any:
@@ -732,15 +733,9 @@ def send_through_middleware(
     """Enqueue jobs, inside the middleware if there is some. Raises what both raise, and ConfigurationError."""
     if not uses_middleware(task):
         return send(task, arguments)
-    call = _task_call(task, arguments, send, schedule)
+    call = TaskCall(task=task, arguments=list(arguments), headers=dict(task.headers), schedule=schedule, _send=send)
     call.workflow = workflow
     return _checked(_chain(get_config().middleware)(call), call)
-
-
-def _task_call(
-    task: Task[Any, Any], arguments: Iterable[Arguments], send: Callable[..., Any], schedule: Schedule | None = None
-) -> TaskCall:
-    return TaskCall(task=task, arguments=list(arguments), headers=dict(task.headers), schedule=schedule, _send=send)
 
 
 @lru_cache(maxsize=16)

@@ -274,6 +274,7 @@ def test_delay_says_at_once_that_nobody_is_there(enqueued):
     with override_settings(RTQ={"REDIS": UNREACHABLE}), pytest.raises(BrokerUnavailable) as caught:
         add.delay(1)
 
+    assert type(caught.value) is BrokerUnavailable  # which tracebacks name
     assert "127.0.0.1:1" in str(caught.value)
     assert enqueued == []
 

@@ -145,13 +145,6 @@ def test_all_raises_the_first_error_and_one_its_own(redis, broker):
     assert counted(redis) == 2
 
 
-def test_nobody_there_is_unavailable(redis, broker, monkeypatch):
-    monkeypatch.setitem(broker.redis.connections.pool.connection_kwargs, "port", 1)
-
-    with pytest.raises(BrokerUnavailable):
-        renew(broker, [QUEUE], [])
-
-
 # What is sent again
 
 
@@ -274,27 +267,6 @@ def test_other_errors_stand_in_their_places(broker):
 
     assert (first, last) == (b"PONG", b"PONG")
     assert isinstance(refused, BrokerError)
-
-
-def test_a_connection_is_kept_for_the_next_packet(redis, broker):
-    for _ in range(3):
-        broker.waits.execute_blocking(("PING",), ("PING",))
-
-    assert len([c for c in redis.client_list() if c["name"] == "rtq:wait"]) == 1
-    broker.close()
-    wait_until(lambda: not [c for c in redis.client_list() if c["name"] == "rtq:wait"])
-
-
-def test_an_interrupted_read_closes_its_connection(redis, broker, monkeypatch):
-    broker.waits.execute_blocking(("PING",), ("PING",))
-    (connection,) = broker.waits.connections._idle
-
-    with monkeypatch.context() as interrupted:
-        interrupted.setattr(connection, "read_response", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            broker.waits.execute_blocking(("ECHO", "late"), ("ECHO", "late"))
-
-    assert broker.waits.execute_blocking(("PING",), ("PING",)) == [b"PONG", b"PONG"]
 
 
 def test_connecting_that_takes_too_long_names_what_to_check():

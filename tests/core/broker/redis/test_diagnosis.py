@@ -124,10 +124,3 @@ def test_missing_permissions_are_named_with_their_cure(redis, broker):
     finally:
         narrow.close()
         redis.execute_command("ACL", "DELUSER", "narrow")
-
-
-def test_tracebacks_name_the_class_of_the_docs():
-    with pytest.raises(BrokerUnavailable) as caught:
-        asked("redis://127.0.0.1:1/0")
-
-    assert type(caught.value) is BrokerUnavailable
