@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import filterfalse
 from operator import attrgetter
@@ -11,14 +11,17 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq.console.acting.switches import SWITCHES
+from django_rtq.console.acting.actions import ACTIONS
+from django_rtq.console.acting.switches import SWITCHES, everywhere
 from django_rtq.console.acting.verb import MAX_QUEUES_NAMED
-from django_rtq.console.formatting import names_text
+from django_rtq.console.formatting import LIST_LABELS, names_text, number_text
 from django_rtq.console.merging import grouped
 from django_rtq.console.reading.details import QueueDetails, TaskPause
 from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.render.column import DURATION, NUMBER, SHARE, Column, Kind, State, states
+from django_rtq.console.reading.selection import Selection
+from django_rtq.console.reading.task_details import TaskDetails, TaskInQueue
+from django_rtq.console.render.column import DURATION, NUMBER, SHARE, Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Empty, Sheet
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.schedules import schedule_text
@@ -163,4 +166,73 @@ def _worst_first(row: TaskRow) -> tuple[bool, float, int, str]:
     return row.is_internal, -(row.metrics.failure_rate or 0.0), -row.metrics.failed, row.task
 
 
-TASKS = Tasks()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeTask(TaskRow):
+    """A task, and its jobs and runs in all queues."""
+
+    details: TaskDetails
+
+
+class OneTask(Sheet[WholeTask]):
+    """What can be done with a task on its own page."""
+
+    model, title, key, columns = "registeredtask", _("Tasks"), "task", Tasks.columns[:1]
+    actions = (
+        everywhere(SWITCHES["task"], lambda task: len(task.paused_in) == len(task.details.queues) > 0),
+        ACTIONS["cancel_task"],
+        ACTIONS["requeue_task"],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InQueue(TaskRow):
+    """A task in one queue."""
+
+    name: str  # of the queue
+    found: TaskInQueue
+
+
+def in_queues(row: WholeTask) -> list[InQueue]:
+    """The queues that have jobs of the task or where it is paused, and its own: first where it is paused, then those
+    with most jobs."""
+    rows = []
+    for found in row.details.queues:
+        pauses = [pair for pair in row.pauses if pair[0] == found.queue.name]
+        rows.append(InQueue(task=row.task, code=row.code, name=found.queue.name, found=found, pauses=pauses))
+    home = row.code and row.code.queue
+    shown = [each for each in rows if each.found or each.name == home or each.paused_in]
+    return sorted(shown, key=lambda each: (not each.paused_in, -each.found.jobs))
+
+
+def _jobs(state: str, css: str = "") -> Column:
+    def text(row: InQueue) -> str:
+        count, is_cut = getattr(row.found, state), state in row.found.cut
+        return number_text(count, is_cut=is_cut) if count or is_cut else ""
+
+    def link(row: InQueue, url: PageUrl) -> str:
+        wanted = Selection(task=f"={row.task}")
+        return url("queue_change", row.name, query={"state": state, "q": str(wanted)})
+
+    kind = Kind(html=str, plain=str, is_number=True)
+    return Column(state, LIST_LABELS[state], lambda row: text(row) or 0, kind, link=link, css=lambda row: css)
+
+
+class QueuesOfTask(Sheet[InQueue]):
+    """The table of its jobs."""
+
+    model, title = "registeredtask", _("Jobs")
+    columns = (
+        Column("name", _("Queue"), link=lambda row, url: url("queue_change", row.name)),
+        Column("is_paused", "", lambda row: "paused" if row.found.queue.paused else "",
+               states({"paused": State(_("paused"), "paused")}), under="name"),
+        Column("pause", _("Task"), lambda row: row.pauses[0][1].text if row.paused_in else "", under="name"),
+        *map(_jobs, ("queued", "scheduled", "retrying", "running")),
+        _jobs("dead", "rtq-is-bad"),
+    )  # fmt: skip
+    actions = (SWITCHES["task"],)
+
+    def where(self, row: InQueue) -> tuple[Sequence[str], Mapping[str, str]]:
+        return [row.task], {"queue": row.name}
+
+
+TASKS, ONE_TASK, QUEUES_OF_TASK = Tasks(), OneTask(), QueuesOfTask()

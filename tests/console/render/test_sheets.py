@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 
 from django_rtq.console import subjects
-from django_rtq.console.admin import display
-from django_rtq.console.admin.display.tasks import InQueue, WholeTask
 from django_rtq.console.reading.clients import ClientInQueue, QueueState
 from django_rtq.console.reading.details import NO_HOLDS, Holds, RunningJob, TaskPause, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup
@@ -21,7 +19,7 @@ from django_rtq.console.render.terminal import columns, table
 from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.console.subjects.clients import ClientRow
 from django_rtq.console.subjects.queues import Queue
-from django_rtq.console.subjects.tasks import TaskRow
+from django_rtq.console.subjects.tasks import InQueue, TaskRow, WholeTask
 from django_rtq.console.subjects.workflows import STEPS
 from django_rtq.core.jobs.details import JobDetails, Progress
 from django_rtq.core.jobs.job import JobState, new_job_id
@@ -119,11 +117,10 @@ MORE_ROWS = {"Tasks": [TaskRow(task="nobody.knows")]}
 
 
 def _sheets():
-    for package in (subjects, display):
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            for value in vars(importlib.import_module(module.name)).values():
-                if isinstance(value, Sheet):
-                    yield value
+    for module in pkgutil.iter_modules(subjects.__path__, f"{subjects.__name__}."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, Sheet):
+                yield value
 
 
 SHEETS = {type(sheet).__name__: sheet for sheet in _sheets()}

@@ -13,17 +13,19 @@ from django_rtq.console import permissions
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.display.tasks import ONE_TASK, QUEUES_OF_TASK, WholeTask, charts, in_queues
+from django_rtq.console.admin.display.time_charts import Line, Steps, outcome_areas, time_chart
 from django_rtq.console.admin.forms import EnqueueForm
 from django_rtq.console.admin.navigation import schedules_url
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
+from django_rtq.console.formatting import format_duration
 from django_rtq.console.reading.metrics.reader import MAX_HOURS
+from django_rtq.console.reading.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
 from django_rtq.console.render.html import Table, beside_name, buttons, figures, tables
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.dead_letters import GROUPS
 from django_rtq.console.subjects.schedules import SCHEDULES
-from django_rtq.console.subjects.tasks import TASKS, pauses_by_task
+from django_rtq.console.subjects.tasks import ONE_TASK, QUEUES_OF_TASK, TASKS, WholeTask, in_queues, pauses_by_task
 from django_rtq.console.subjects.versions import VERSIONS
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.exceptions import ConfigurationError, InvalidTask, PayloadError
@@ -64,7 +66,7 @@ class TaskAdmin(PageAdmin):
             "is_cut": any(queue.cut for queue in details.queues),
             "group_tables": tables(GROUPS, details.groups[:MAX_GROUPS], viewer, titles={"task": None}),
             "older_groups": max(0, len(details.groups) - MAX_GROUPS),
-            "charts": charts(details),
+            "charts": _charts(details),
             "version_tables": tables(VERSIONS, details.versions, viewer),
             "schedule_tables": self._schedules(request, name),
         }
@@ -129,6 +131,21 @@ class TaskAdmin(PageAdmin):
         if job.task != name or not job.has_call:
             raise Http404
         return {"args": job.args, "kwargs": job.kwargs, "queue_name": job.queue, "client": job.client}
+
+
+def _charts(task: TaskDetails) -> list[dict[str, Any]]:
+    """Runs by outcome, and percentiles of run and wait times."""
+    steps = Steps(begins_at=task.begins_at, seconds=3600, number=len(task.hours))
+    done, failed, crashed = zip(*((hour.done, hour.failed, hour.crashed) for hour in task.hours), strict=True)
+    areas = outcome_areas(done, failed, crashed)
+    shown = [time_chart("runs", _("Runs per hour"), steps, areas, deploys=task.deploys)]
+    for kind, title in (("run", _("Percentiles of run times")), ("wait", _("Percentiles of waits"))):
+        lines = [
+            Line(name, f"rtq-line-{name}", [getattr(in_hour, f"{kind}_{name}") for in_hour in task.hours])
+            for name in ("p50", "p95")
+        ]
+        shown.append(time_chart(f"{kind}-times", title, steps, lines, deploys=task.deploys, write=format_duration))
+    return shown
 
 
 def _find(request: HttpRequest, name: str) -> WholeTask:
