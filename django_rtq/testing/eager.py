@@ -21,8 +21,7 @@ from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.session import send_outcome
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.testing.caller_executor import CallerExecutor
-from django_rtq.testing.drain import Drain, due_times
+from django_rtq.testing.drain import CallerExecutor, Drain, due_times
 from django_rtq.testing.jobs import FinishedJob, raise_foreign_error
 from django_rtq.testing.substitute import Substitute
 from django_rtq.workflows.steps.events import written_event

@@ -6,11 +6,10 @@ import unittest
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django_rtq.testing.activation import Activation
 from django_rtq.testing.captured import CapturedJobs
 from django_rtq.testing.drain import drain
 from django_rtq.testing.eager import EagerJobs
-from django_rtq.testing.private_redis import private_redis
+from django_rtq.testing.private_redis import Activation, private_redis
 
 if TYPE_CHECKING:
     _TestCase = unittest.TestCase

@@ -1,13 +1,17 @@
-"""private_redis(): an empty Redis for one test."""
+"""private_redis(): an empty Redis for one test; and its base, a context manager that also decorates tests."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import secrets
+import unittest
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from django.conf import settings
 from django.test import override_settings
@@ -16,7 +20,62 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker, substitute_broker
 from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.testing.activation import Activation
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+D = TypeVar("D")
+
+
+class Activation(ABC):
+    """A context manager. As a decorator it is entered for each call of a function or coroutine function.
+
+    For a class it is entered for each test: around setUp(), test and tearDown() of a unittest.TestCase, and around the
+    test methods of another class.
+    """
+
+    def __init__(self) -> None:
+        self._entered: list[ExitStack] = []
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self.enter(stack)
+            self._entered.append(stack.pop_all())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._entered.pop().close()
+
+    @abstractmethod
+    def enter(self, stack: ExitStack) -> None:
+        """Begin a block. The stack ends it."""
+
+    def __call__(self, decorated: D) -> D:
+        if inspect.isclass(decorated):
+            is_test_case = issubclass(decorated, unittest.TestCase)
+            names = ["run"] if is_test_case else [name for name in dir(decorated) if name.startswith("test")]
+            for name in names:
+                setattr(decorated, name, self(getattr(decorated, name)))
+            return decorated
+        function: Any = decorated
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def call_async(*args: Any, **kwargs: Any) -> Any:
+                with self:
+                    return await function(*args, **kwargs)
+
+            return cast(D, call_async)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return cast(D, call)
+
 
 SHARED_FAKE = "django_rtq.testing.private_redis.connect_to_fake"
 

@@ -22,8 +22,7 @@ from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.exceptions import BrokerError, ConfigurationError, RedisNotAllowed, WorkflowFailed
-from django_rtq.testing.activation import Activation
-from django_rtq.testing.private_redis import SHARED_FAKE, delete_all, new_prefix, shared_fake_server
+from django_rtq.testing.private_redis import SHARED_FAKE, Activation, delete_all, new_prefix, shared_fake_server
 from django_rtq.workflows.steps.store import Holder, Remembered, StepStore
 from django_rtq.workflows.store import NewWorkflow, WorkflowStore
 
