@@ -23,6 +23,7 @@ from django_rtq.console.reading.jobs.dead_letters import read_dead_letter
 from django_rtq.console.reading.metrics.reader import (
     HOUR_MS,
     Deploy,
+    TaskHours,
     TaskMetrics,
     deploy_commands,
     read_deploys,
@@ -36,7 +37,6 @@ from django_rtq.console.reading.metrics.task_failures import (
     TaskFailures,
     read_task_failures,
 )
-from django_rtq.console.reading.metrics.task_hours import TaskHours
 from django_rtq.console.reading.metrics.time_series import Series, TimeSeriesReader, merge_series
 from django_rtq.console.reading.queues import read_queue_details
 from django_rtq.console.server_info import ServerDetails, read_server

@@ -23,13 +23,13 @@ from django_rtq.console.reading.metrics.reader import (
     HOUR_MS,
     MAX_HOURS,
     Deploy,
+    TaskHours,
     TaskMetrics,
     VersionRuns,
     deploy_commands,
     merged_versions,
     read_deploys,
 )
-from django_rtq.console.reading.metrics.task_hours import TaskHours
 from django_rtq.console.reading.queues import QueueReader, read_queue_details
 from django_rtq.console.reading.selection import Selection
 from django_rtq.core.broker.broker import Broker

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.reading.metrics import task_hours
+from django_rtq.console.reading.metrics import reader
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.exceptions import BrokerUnavailable
 from tests.console.lua.test_task_metrics import tell
@@ -136,14 +136,14 @@ def test_spans_are_kept_apart(readers, hour):
 
 
 def test_very_many_counters_are_read_in_many_round_trips(readers, hour, trips, monkeypatch):
-    monkeypatch.setattr(task_hours, "AT_ONCE", 1)
+    monkeypatch.setattr(reader, "AT_ONCE", 1)
 
     assert readers.tasks.all(24)[0]["ship"].done == 333
     assert len(trips) == 2 + 6  # three hours of two queues
 
 
 def test_a_read_goes_on_where_the_last_one_failed(readers, hour, trips, monkeypatch):
-    monkeypatch.setattr(task_hours, "AT_ONCE", 1)
+    monkeypatch.setattr(reader, "AT_ONCE", 1)
     exchange = RedisClient._exchange
 
     def fails_late(self, commands, **options):
