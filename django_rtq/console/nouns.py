@@ -42,7 +42,7 @@ from django_rtq.core.jobs.job import CancelAnswer, JobState
 from django_rtq.core.tasks.calls import client_name
 from django_rtq.core.tasks.registry import names_of
 from django_rtq.exceptions import LeaseNotExpired, TooManyPausedTasks, WorkerNotFound, WrongState
-from django_rtq.limits.limits import limits_text
+from django_rtq.limits.limit_kinds import limits_text
 from django_rtq.scale.placement import share_of_queue
 from django_rtq.workflows.handle import WorkflowProgress
 

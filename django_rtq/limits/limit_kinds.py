@@ -1,13 +1,18 @@
-"""The kinds of limits of queues and clients: their values in settings, in commands, and as they are stored."""
+"""The limits of queues and clients: their values in settings, in commands, and as they are stored.
+
+What is set at run time is stored in Redis, holds for all workers at once, and wins over RTQ["QUEUES"].
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
+
+from django_rtq.core.validation import did_you_mean
 
 
 def gettext_noop(text: str) -> str:
@@ -162,3 +167,52 @@ def read_limit(name: str, value: Any) -> Any:
     except ValueError:
         raise ValueError(kind.cure) from None
     return value
+
+
+# -- as they are stored
+
+
+def limit_values(text: str) -> dict[str, str]:
+    """The values in a stored text, by name. The first of a name holds."""
+    values: dict[str, str] = {}
+    for pair in text.split():
+        name, _, value = pair.partition("=")
+        values.setdefault(name, value)
+    return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A limit in force, and where it comes from."""
+
+    value: Any  # as in RTQ["QUEUES"]; None: no limit
+    is_from_settings: bool  # and not set at run time
+
+
+Limits: TypeAlias = Mapping[str, Limit]  # by name, like "max_running"
+
+
+def limits_text(known: Collection[str], limits: Mapping[str, Any]) -> str:
+    """The limits as they are stored. Raises ValueError for one that is not known here, or a wrong value."""
+    if not limits:
+        raise ValueError(f"Which limit? Give at least one of: {', '.join(known)}.")
+    for name in limits:
+        if name not in known:
+            hint = did_you_mean(name, known, otherwise=f" Known are: {', '.join(known)}.")
+            raise ValueError(f"{name!r} is not a limit here.{hint}")
+    return " ".join(
+        f"{name}=" if value == "settings" else LIMIT_KINDS[name].text(value) for name, value in limits.items()
+    )
+
+
+def read_limits(text: str, at_run_time: str) -> Limits:
+    """The limits in a stored text, and those of them that were set at run time."""
+    set_names, values = limit_values(at_run_time), limit_values(text)
+    return {
+        name: Limit(
+            value=None if value == "none" else LIMIT_KINDS[name].decode(value),
+            is_from_settings=name not in set_names,
+        )
+        for name, value in values.items()
+        if name in LIMIT_KINDS  # a later version may have stored others
+    }

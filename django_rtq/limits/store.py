@@ -189,12 +189,3 @@ def duties(broker: Broker, queues: Sequence[str]) -> list[SettingsKeeper]:
 def _text(limits: Mapping[str, Any]) -> str:
     """Limits as they are stored."""
     return " ".join(LIMIT_KINDS[name].text(value) for name, value in limits.items())
-
-
-def limit_values(text: str) -> dict[str, str]:
-    """The values in a stored text, by name. The first of a name holds."""
-    values: dict[str, str] = {}
-    for pair in text.split():
-        name, _, value = pair.partition("=")
-        values.setdefault(name, value)
-    return values

@@ -17,8 +17,7 @@ from django_rtq.core.jobs import serializer
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.core.tasks.task import new_job
 from django_rtq.exceptions import InvalidTask, PayloadError, RTQError
-from django_rtq.limits.limit_kinds import LIMIT_KINDS
-from django_rtq.limits.limits import Limits
+from django_rtq.limits.limit_kinds import LIMIT_KINDS, Limits
 from django_rtq.workflows.steps.events import written_event
 
 

@@ -25,8 +25,7 @@ from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.subjects.clients import OF_QUEUE, limit_lines
 from django_rtq.core.commands.command import WRONG_USAGE, Argument, Options, one_line
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
-from django_rtq.limits.limit_kinds import LIMIT_KINDS
-from django_rtq.limits.limits import limits_text
+from django_rtq.limits.limit_kinds import LIMIT_KINDS, limits_text
 from django_rtq.scale.placement import share_of_queue
 
 MOST_LISTED = 100  # clients, unless --limit says otherwise

@@ -23,8 +23,7 @@ from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.task_backends import shard_of
 from django_rtq.core.jobs.job import clock_moment
-from django_rtq.limits.limits import Limits, read_limits
-from django_rtq.limits.store import limit_values
+from django_rtq.limits.limit_kinds import Limits, limit_values, read_limits
 
 STATES_AT_ONCE = 50  # clients whose states one script reads: a millisecond
 MAX_LANES = 400  # that are searched for the clients with most jobs

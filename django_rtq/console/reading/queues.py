@@ -17,7 +17,7 @@ from django_rtq.console.reading.details import (
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.scripts import SCRIPTS
-from django_rtq.limits.store import limit_values
+from django_rtq.limits.limit_kinds import limit_values
 
 T = TypeVar("T")
 

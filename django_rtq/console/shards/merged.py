@@ -43,8 +43,7 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.databases.clocks import utc_now
 from django_rtq.exceptions import BrokerError
-from django_rtq.limits.limit_kinds import LIMIT_KINDS, encode_rate
-from django_rtq.limits.limits import Limit, Limits
+from django_rtq.limits.limit_kinds import LIMIT_KINDS, Limit, Limits, encode_rate
 
 T = TypeVar("T")
 

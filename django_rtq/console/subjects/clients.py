@@ -19,7 +19,7 @@ from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.render.column import BAR, DURATION, LINES, NUMBER, SHARE, Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Empty, Filter, Found, Sheet, Wanted
-from django_rtq.limits.limits import Limits
+from django_rtq.limits.limit_kinds import Limits
 
 SHARES_NOTE = _(
     "Starts and run time are parts of what ran in the last 10 minutes, estimated. The fair share is a client’s weight "  # noqa: RUF001

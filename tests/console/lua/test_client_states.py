@@ -5,7 +5,7 @@ import re
 import pytest
 
 from django_rtq.console.reading import clients
-from django_rtq.limits.limits import Limit
+from django_rtq.limits.limit_kinds import Limit
 from tests.support.jobs import QUEUE, claimed_job, queued_job
 
 

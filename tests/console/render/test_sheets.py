@@ -26,7 +26,7 @@ from django_rtq.core.jobs.job import JobState, new_job_id
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.schedules import every
 from django_rtq.databases.outbox import OutboxRow
-from django_rtq.limits.limits import Limit
+from django_rtq.limits.limit_kinds import Limit
 from django_rtq.workflows.handle import StepProgress, WorkflowProgress, WorkflowState
 from tests.app.tasks import note
 from tests.console.incidents.overviews import NOW, row

@@ -5,7 +5,7 @@ from itertools import count
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config, get_config
-from django_rtq.limits.limits import Limit
+from django_rtq.limits.limit_kinds import Limit
 from django_rtq.limits.store import LimitStore, SettingsKeeper
 from tests.support.jobs import QUEUE, claim, claimed_job, new_job, queued_job
 

@@ -24,7 +24,7 @@ from django_rtq.console.subjects.clients import CLIENTS, IN_QUEUES, LIMIT_LABELS
 from django_rtq.core.broker.task_backends import shard_places
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.tasks.calls import is_client_name
-from django_rtq.limits.limits import Limits
+from django_rtq.limits.limit_kinds import Limits
 
 SCOPES = ("client", "each", "queue")  # whose limits a form changes
 
