@@ -36,7 +36,7 @@ def measure(env: Environment, readings: Readings) -> None:
         "queued": lambda: readers.search([(QUEUE, "queued")]).page(),
         "dead": lambda: readers.search([(DEAD_QUEUE, "dead")]).page(),
         "clients": lambda: readers.broker.redis.execute_one(readers.clients.busiest_command(QUEUE, 50)),
-        "tasks": lambda: readers.tasks.all(24),
+        "tasks": readers.tasks.all,
         "groups": readers.dead_letters.all_groups,
         "filter": lambda: readers.search([(DEAD_QUEUE, "dead")], filter=Selection(error_class="NoSuchError")).page(),
     }

@@ -8,7 +8,8 @@ from functools import partial
 from django_rtq.console.commands.command import EVERY_QUEUE, Action, SheetCommand
 from django_rtq.console.commands.prompts import utf8_text
 from django_rtq.console.reading.readers import Readers
-from django_rtq.console.subjects.tasks import HOURS, TASKS
+from django_rtq.console.reading.task_details import LISTED_HOURS
+from django_rtq.console.subjects.tasks import TASKS
 from django_rtq.core.commands.command import Argument, Options
 from django_rtq.core.tasks.registry import get_public_task, names_of
 
@@ -27,7 +28,7 @@ class Command(SheetCommand):
     )
     actions = {
         "list": Action(
-            f"Show the tasks, paused ones first: runs of the last {HOURS} hours, and the jobs that pauses hold.",
+            f"Show the tasks, paused ones first: runs of the last {LISTED_HOURS} hours, and the jobs that pauses hold.",
             reads_only=True,
         ),
         "pause": Action(

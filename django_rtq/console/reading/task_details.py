@@ -21,7 +21,6 @@ from django_rtq.console.reading.jobs.dead_letters import (
 from django_rtq.console.reading.jobs.walk import list_sizes
 from django_rtq.console.reading.metrics.reader import (
     HOUR_MS,
-    MAX_HOURS,
     Deploy,
     TaskHours,
     TaskMetrics,
@@ -43,6 +42,8 @@ MAX_SEARCHED = 2000  # jobs of each list that are read, of all queues together
 LEAST_SEARCHED = 25  # the same, of each queue
 MAX_RUNNING = 500  # running jobs of a queue that are read
 MAX_KEPT = 8  # histories of tasks
+SHOWN_HOURS = 48  # of one task, before the present one
+LISTED_HOURS = 24  # the same, of all tasks
 HOURS_AT_ONCE = 12  # that a script reads: two milliseconds
 _HEAD_BYTES = 400  # read of a running job's record: enough for its header and the name of its task
 _LISTS = ("queued", "scheduled", "retrying")  # that are searched
@@ -109,29 +110,29 @@ class TaskReader:
     def __init__(self, broker: Broker) -> None:
         self._queues, self._dead_letters = QueueReader(broker), DeadLetters(broker)
         self._broker, self._redis, self._keys = broker, broker.redis, broker.keys
-        #: Name and hours of a task -> the queues and names that were asked for, their marks, and the hours before.
-        self._kept: dict[tuple[str, int], tuple[Sequence[Any], Sequence[bytes], ByHours]] = {}
+        #: Name of a task -> the queues and names that were asked for, their marks, and the hours before.
+        self._kept: dict[str, tuple[Sequence[Any], Sequence[bytes], ByHours]] = {}
         self._hours = TaskHours(broker)
 
-    def get(self, name: str, hours: int = 24) -> TaskDetails:
-        """A task, with its runs in the current hour and so many hours before it, 48 at most. A few round trips.
+    def get(self, name: str) -> TaskDetails:
+        """A task, with its runs in the current hour and the 48 hours before it. A few round trips.
 
         Jobs and runs under its aliases are included, as far as this process knows the aliases.
         """
-        hours, queues, names = max(0, min(hours, MAX_HOURS)), self._queues.names(), names_of(name)
+        queues, names = self._queues.names(), names_of(name)
         places, packet = [(queue, task) for queue in queues for task in names], Packet()
         packet.add("time", ("TIME",))  # also if there is no queue
         packet.add("deploys", *deploy_commands(self._broker))
         for queue in queues:
             packet.add("queues", SCRIPTS["queue_overview"].call(self._keys.of(queue), ()))
         for queue, task in places:
-            packet.add("histories", SCRIPTS["task_history"].call(self._keys.of(queue), (hours, task, 0, 1)))
+            packet.add("histories", SCRIPTS["task_history"].call(self._keys.of(queue), (SHOWN_HOURS, task, 0, 1)))
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
         ((seconds, _),), histories = replies["time"], replies["histories"]
-        past = self._past((name, hours), places, [history[0] for history in histories])
+        past = self._past(name, places, [history[0] for history in histories])
         now_ms = max((history[1] for history in histories), default=int(seconds) * 1000)
         by_hour, present = _add_up(past, histories), now_ms // HOUR_MS
-        shown = range(present - hours, present + 1)
+        shown = range(present - SHOWN_HOURS, present + 1)
         details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies["queues"], strict=True)]
         in_queues, groups = self._jobs(names, details)
         return TaskDetails(
@@ -167,25 +168,25 @@ class TaskReader:
         ]
         return [_read_jobs(names, most, *of, replies) for of in zip(queues, groups, strict=True)], groups
 
-    def _past(self, key: tuple[str, int], places: Sequence[tuple[str, str]], marks: Sequence[bytes]) -> ByHours:
+    def _past(self, name: str, places: Sequence[tuple[str, str]], marks: Sequence[bytes]) -> ByHours:
         """The counters of the hours that are over, which are slow to read, and kept as long as the marks say."""
-        if key in self._kept and self._kept[key][:2] == (places, marks):
-            return self._kept[key][2]
+        if name in self._kept and self._kept[name][:2] == (places, marks):
+            return self._kept[name][2]
         calls = [
             SCRIPTS["task_history"].call(self._keys.of(queue), (0, task, first, min(HOURS_AT_ONCE, present - first)))
             for (queue, task), (present, keys) in zip(places, (map(int, mark.split()) for mark in marks), strict=True)
-            for first in range(present - key[1], present if keys else 0, HOURS_AT_ONCE)
+            for first in range(present - SHOWN_HOURS, present if keys else 0, HOURS_AT_ONCE)
         ]
         past = _add_up({}, self._redis.execute(calls, resend=True) if calls else [])
-        others = [(other, kept) for other, kept in self._kept.items() if other != key]
-        self._kept = dict([*others, (key, (places, marks, past))][-MAX_KEPT:])
+        others = [(other, kept) for other, kept in self._kept.items() if other != name]
+        self._kept = dict([*others, (name, (places, marks, past))][-MAX_KEPT:])
         return past
 
-    def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
-        """The metrics of all tasks by name, and the queues, which know what is paused: three round trips, or more."""
+    def all(self) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
+        """The metrics of all tasks by name, and the queues, which know what is paused. Three round trips, or more."""
         queues = self._queues.names()
         overviews = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
-        metrics, replies = self._hours.read(queues, hours, also=overviews)
+        metrics, replies = self._hours.read(queues, LISTED_HOURS, also=overviews)
         details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)]
         return dict(sorted(metrics.items())), details
 

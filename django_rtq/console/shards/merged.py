@@ -305,8 +305,8 @@ class _Sweeper(_Merged, Sweeper):
 class _Tasks(_Merged, TaskReader):
     get = _each("tasks.get", merge)
 
-    def all(self, hours: int = 24) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
-        every = self._shards.every(lambda readers: readers.tasks.all(hours))
+    def all(self) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
+        every = self._shards.every(lambda readers: readers.tasks.all())
         names = sorted(set().union(*(metrics for metrics, _ in every)))
         return (
             {name: merge(metrics[name] for metrics, _ in every if name in metrics) for name in names},

@@ -28,7 +28,6 @@ from django_rtq.console.subjects.schedules import schedule_text
 from django_rtq.core.tasks.registry import all_tasks, is_internal
 from django_rtq.core.tasks.task import TASK_NAMES, Task
 
-HOURS = 24  # of the metrics that are listed: see Tasks.about
 NO_RUNS = TaskMetrics()
 
 Pauses = Sequence[tuple[str, TaskPause]]  # queues with their pauses, or with those that were resumed a moment ago
@@ -153,7 +152,7 @@ class Tasks(Sheet[TaskRow]):
 
     def read(self, readers: Readers) -> Sequence[TaskRow]:
         """Those first that fail most, ours behind the project's."""
-        metrics, queues = readers.tasks.all(HOURS)
+        metrics, queues = readers.tasks.all()
         known, pauses = all_tasks(), pauses_by_task(queues)
         rows = [
             TaskRow(task=name, code=known.get(name), metrics=metrics.get(name, NO_RUNS), pauses=pauses.get(name, ()))

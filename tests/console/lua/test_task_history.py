@@ -16,19 +16,18 @@ def test_the_runs_of_one_task_are_told_for_all_queues(redis, broker, readers):
 
     assert found.total == TaskMetrics(done=7, failed=2, crashed=1, dead=1)
     assert found.hours[-1] == found.total
-    assert len(found.hours) == 25
+    assert len(found.hours) == 49
     assert {*found.hours[:-1]} == {TaskMetrics()}
 
 
-@pytest.mark.parametrize(("hours", "done"), [(0, [1]), (1, [10, 1]), (3, [0, 100, 10, 1])])
-def test_each_hour_has_its_own(redis, broker, keys, hour, readers, hours, done):
-    count_runs(redis, keys, hour, {0: 1, 1: 10, 2: 100, 4: 1000})
+def test_each_hour_has_its_own(redis, broker, keys, hour, readers):
+    count_runs(redis, keys, hour, {0: 1, 1: 10, 2: 100, 4: 1000, 48: 7, 49: 9999})
     broker.register_queues([QUEUE])
 
-    found = readers.tasks.get("ship", hours)
+    found = readers.tasks.get("ship")
 
-    assert [each.done for each in found.hours] == done
-    assert found.begins_at.timestamp() == (hour - hours) * 3600
+    assert [each.done for each in found.hours] == [7, *[0] * 43, 1000, 0, 100, 10, 1]
+    assert found.begins_at.timestamp() == (hour - 48) * 3600
 
 
 @pytest.mark.parametrize("others", [0, 600])
@@ -55,6 +54,6 @@ def test_each_duration_is_in_the_histograms(redis, broker, readers, seconds):
 
 
 def test_nobody_has_run_it(redis, broker, readers):
-    found = readers.tasks.get("ship", 0)
-    assert (found.total, found.queues, found.groups, len(found.hours)) == (TaskMetrics(), [], [], 1)
+    found = readers.tasks.get("ship")
+    assert (found.total, found.queues, found.groups, len(found.hours)) == (TaskMetrics(), [], [], 49)
     assert not found.is_known

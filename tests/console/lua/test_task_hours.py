@@ -10,8 +10,8 @@ from tests.support.jobs import QUEUE, claimed_job
 
 LOW = "low"
 READS = {
-    "list": lambda readers: readers.tasks.all(24)[0]["ship"].done,
-    "page": lambda readers: readers.tasks.get("ship", 24).total.done,
+    "list": lambda readers: readers.tasks.all()[0]["ship"].done,
+    "page": lambda readers: readers.tasks.get("ship").total.done,
 }
 
 
@@ -121,24 +121,18 @@ def test_other_tasks_are_shown_too(redis, broker, readers, hour):
     tell(broker, "done mail", 5)
     redis.hset(broker.keys.of(QUEUE).tasks + str(hour - 1).encode(), "done mail", 3)
 
-    found = [readers.tasks.all(24)[0] for _ in range(2)]
+    found = [readers.tasks.all()[0] for _ in range(2)]
 
     assert found[0] == found[1]
     assert found[0]["mail"].done == 8
-    assert readers.tasks.get("mail", 24).total.done == 8
-    assert readers.tasks.get("ship", 24).total.done == 333
-
-
-def test_spans_are_kept_apart(readers, hour):
-    totals = [readers.tasks.get("ship", hours).total.done for _ in range(2) for hours in (0, 1, 24)]
-
-    assert totals == [3, 33, 333] * 2
+    assert readers.tasks.get("mail").total.done == 8
+    assert readers.tasks.get("ship").total.done == 333
 
 
 def test_very_many_counters_are_read_in_many_round_trips(readers, hour, trips, monkeypatch):
     monkeypatch.setattr(reader, "AT_ONCE", 1)
 
-    assert readers.tasks.all(24)[0]["ship"].done == 333
+    assert readers.tasks.all()[0]["ship"].done == 333
     assert len(trips) == 2 + 6  # three hours of two queues
 
 
@@ -153,11 +147,11 @@ def test_a_read_goes_on_where_the_last_one_failed(readers, hour, trips, monkeypa
 
     monkeypatch.setattr(RedisClient, "_exchange", fails_late)
     with pytest.raises(BrokerUnavailable):
-        readers.tasks.all(24)
+        readers.tasks.all()
     monkeypatch.setattr(RedisClient, "_exchange", exchange)
     trips.clear()
 
-    assert readers.tasks.all(24)[0]["ship"].done == 333
+    assert readers.tasks.all()[0]["ship"].done == 333
     assert len(trips) == 2 + 3  # of four hours that are over, three were known
 
 

@@ -18,7 +18,6 @@ from django_rtq.console.admin.forms import EnqueueForm
 from django_rtq.console.admin.navigation import schedules_url
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
 from django_rtq.console.formatting import format_duration
-from django_rtq.console.reading.metrics.reader import MAX_HOURS
 from django_rtq.console.reading.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
 from django_rtq.console.render.html import Table, beside_name, buttons, figures, tables
@@ -152,7 +151,7 @@ def _find(request: HttpRequest, name: str) -> WholeTask:
     """A task. Raises Http404 if nobody knows it."""
     if "\0" in name:  # PostgreSQL could not store it in the log
         raise Http404
-    details = place_of(request).readers.tasks.get(name, MAX_HOURS)
+    details = place_of(request).readers.tasks.get(name)
     pauses = pauses_by_task(in_queue.queue for in_queue in details.queues).get(name, ())
     row = WholeTask(task=name, code=all_tasks().get(name), metrics=details.total, pauses=pauses, details=details)
     if row.code is None and not details.is_known and not row.paused_in:

@@ -28,7 +28,6 @@ from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
 HOUR_MS = 3_600_000
-MAX_HOURS = 48  # before the present one
 AT_ONCE = 10_000  # counters that one round trip reads; Redis serves others in between
 MAX_NAMES = 50_000  # of counters that are remembered, in some MB
 
@@ -197,7 +196,6 @@ class TaskHours:
 
         Two round trips if the hours before are known, else more. Raises BrokerError.
         """
-        hours = max(0, min(hours, MAX_HOURS))
         with self._lock:
             calls = [SCRIPTS["task_hours"].call(self._keys.of(queue), (hours,)) for queue in queues]
             replies = self._redis.execute([*also, *calls], resend=True)
