@@ -131,15 +131,6 @@ def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, j
     assert operator.get(entry.get_admin_url()).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("action", "state"), [("discard", "queued"), ("requeue", "queued"), ("cancel", "dead"), ("cancel", "finished")]
-)
-def test_a_question_that_comes_too_late_is_not_asked(action, state, jobs, operator):
-    answer = operator.get(f"{PAGE}{getattr(jobs, state).id}/{action}/", {"queue": QUEUE})
-    assert answer.status_code == 302
-    assert "Nothing was done" in said(operator)
-
-
 def test_a_question_leads_back_to_pages_of_this_site_only(jobs, operator):
     html = text(operator.get(f"{PAGE}{jobs.dead.id}/discard/", {"queue": QUEUE, "next": "//elsewhere.example/"}))
     assert "elsewhere" not in html

@@ -64,16 +64,6 @@ def test_its_own_queue_is_no_other(redis, broker, rtq):
     assert snapshot(redis)["lane:0:"] == [job.id]
 
 
-def test_a_queue_that_settings_do_not_name_is_refused_in_words(redis, broker, rtq):
-    job = dead_job(broker)
-    before = snapshot(redis)
-
-    with pytest.raises(ValueError, match=r'Queue bulkk is not one of the settings\. Name it in RTQ\["QUEUES"\]'):
-        rtq.job(job.id).requeue(to="bulkk")
-
-    assert snapshot(redis) == before
-
-
 def test_a_handle_finds_its_job(broker, access, rtq):
     job = dead_job(broker)
     rtq.job(job.id).requeue(to=TARGET)
