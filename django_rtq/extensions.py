@@ -25,7 +25,7 @@ EXTENSIONS: list[Extension] = [
         read_limit="django_rtq.limits.limit_kinds.read_limit",
     ),
     Extension(  # workflows
-        argument_kinds="django_rtq.workflows.references.ResultOf",
+        argument_kinds="django_rtq.workflows.results.ResultOf",
         chores="django_rtq.workflows.for_core.chores",
         forgetting="django_rtq.workflows.for_core.forgetting",
         member_cancelled="django_rtq.workflows.store.tell_cancelled",

@@ -32,8 +32,7 @@ from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, Que
 from django_rtq.scale import placement
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import Workflow
-from django_rtq.workflows.references import ResultOf
-from django_rtq.workflows.results import StepResults, references_in
+from django_rtq.workflows.results import ResultOf, StepResults, references_in
 
 if TYPE_CHECKING:
     from django_rtq.core.broker.redis.commands import Argument

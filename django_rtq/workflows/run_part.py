@@ -14,7 +14,7 @@ from django_rtq.core.jobs.job import about, is_member
 from django_rtq.core.worker.process.run import Run
 from django_rtq.exceptions import BrokerError, InvalidStep, InvalidWorkflow, JobSuspended, PayloadTooLarge
 from django_rtq.workflows import step_store
-from django_rtq.workflows.references import RESULT_TAG
+from django_rtq.workflows.results import RESULT_TAG, resolve
 from django_rtq.workflows.steps.store import Holder
 from django_rtq.workflows.store import KEEPS, full_workflows, workflow_of
 
@@ -40,8 +40,6 @@ class FlowPart:
 
     def read_args(self, run: Run) -> tuple[list[Any], dict[str, Any]]:
         """Its arguments, with results of other jobs. Raises BrokerError, and WrongState for one that was lost."""
-        from django_rtq.workflows.results import resolve
-
         return resolve(run.progress.backend if run.progress else "", run.args, run.kwargs)
 
     def workflow(self, run: Run) -> AddedSteps:
