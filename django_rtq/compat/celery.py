@@ -301,11 +301,6 @@ class Task:
         if job is not None and isinstance(done, int | float):
             job.progress(done, total if isinstance(total, int | float) else None, state)
 
-    @staticmethod
-    def get_logger(name: str = "") -> logging.Logger:
-        """A logger."""
-        return logging.getLogger(name or "django_rtq.tasks")
-
     def __repr__(self) -> str:
         return f"<@shared_task {self.name}>"
 

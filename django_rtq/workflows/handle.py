@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -286,23 +285,6 @@ def get_workflow(workflow_id: str, *, backend: str = "") -> Workflow:
     flow = Workflow(workflow_id, backend=backend)
     flow.name = flow.progress().name
     return flow
-
-
-def recent_workflows(limit: int, *, backend: str = "", start: int = 0, state: str = "") -> list[WorkflowProgress]:
-    """The workflows in which something happened last, after so many others; of those in a state, if one is named."""
-    store = workflow_store(get_broker(backend))
-    ids = store.recent(limit, start=start, state=state)
-    flows = []
-    for flow, fields in zip(ids, store.read_fields(ids), strict=True):
-        with suppress(WorkflowNotFound):
-            flows.append(read_progress(flow, fields))
-    return flows
-
-
-def count_workflows(state: str = "", *, backend: str = "") -> int:
-    """How many workflows there are; in a state, if one is named."""
-    number: int = workflow_store(get_broker(backend)).count(state)
-    return number
 
 
 def read_progress(workflow_id: str, fields: dict[str, str]) -> WorkflowProgress:

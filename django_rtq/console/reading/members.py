@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from django.utils.translation import gettext as _
@@ -16,7 +18,7 @@ from django_rtq.console.reading.selection import LONGEST, QueryError, Selection,
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.workflows import workflow_store
-from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, recent_workflows
+from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, read_progress
 from django_rtq.workflows.store import MOST_WORKFLOWS, workflow_of
 
 _ID = re.compile("[0-9a-f]{12}")
@@ -93,12 +95,22 @@ def with_workflows(readers: Readers, query: Selection) -> Selection:
 
 
 def recent_in(readers: Readers, limit: int, *, start: int = 0, state: str = "") -> list[WorkflowProgress]:
-    """recent_workflows() of one shard or of all. Of one that does not answer a page shows none. Raises BrokerError."""
-    places = readers.places
+    """The workflows in which something happened last, after so many others; of those in a state, if one is named.
+
+    Of a shard that does not answer a page shows none. Raises BrokerError.
+    """
+    places, flows = readers.places, list[WorkflowProgress]()
     before = start if len(places) == 1 else 0  # those of several shards are counted when they are sorted
     most = limit + start - before
-    answers = readers.in_places(places, lambda place: recent_workflows(most, backend=place, start=before, state=state))
-    flows = [flow for recent in answers.values() for flow in recent]
+
+    def read(place: str) -> list[tuple[str, dict[str, str]]]:
+        store = workflow_store(get_broker(place))
+        ids = store.recent(most, start=before, state=state)
+        return list(zip(ids, store.read_fields(ids), strict=True))
+
+    for workflow, fields in chain.from_iterable(readers.in_places(places, read).values()):
+        with suppress(WorkflowNotFound):
+            flows.append(read_progress(workflow, fields))
     if len(places) > 1:
         flows.sort(key=lambda flow: flow.ended_ms or flow.made_ms, reverse=True)
     return flows[start - before : most]

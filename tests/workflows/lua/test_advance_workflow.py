@@ -3,12 +3,12 @@
 import pytest
 from asgiref.sync import async_to_sync
 
+from django_rtq.console.reading.members import recent_in
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.jobs.job import new_job_id, with_shard
 from django_rtq.workflows import store as workflows
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.for_core import traces_command
-from django_rtq.workflows.handle import recent_workflows
 from django_rtq.workflows.store import member_id
 from tests.support import sweeps
 from tests.support.console_steps import requeue_elsewhere
@@ -237,7 +237,7 @@ def test_a_broken_workflow_stops_neither_others_nor_the_list(redis, broker, capl
 
     assert ends_of(broker) == ["1 0 0"]
     assert not redis.exists(keys.starting_parts + FLOW.encode())
-    assert FLOW in [progress.id for progress in recent_workflows(10)]
+    assert FLOW in [progress.id for progress in recent_in(readers_of(), 10)]
     assert caplog.text.count(f"workflow {broken} is broken") <= 1
     assert FLOW not in caplog.text
 
