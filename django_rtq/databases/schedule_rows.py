@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import is_in, places
-from django_rtq.core.conf.config import get_config
 from django_rtq.core.scheduler.registry import ScheduledTask, schedule_from_row
 from django_rtq.core.schedules import every
 from django_rtq.core.tasks import registry
@@ -31,38 +30,27 @@ def sync_rows(read: Callable[[], Rows], place: str = "", *, is_dry_run: bool = F
     store, changed = get_broker(place).schedules, 0
     for _ in range(MAX_ROUNDS):
         stored = store.read().rows
-        wanted = {name: row for name, row in read().items() if _belongs(name, row, place)}
+        # None has those of internal tasks, which nobody may schedule.
+        rows = {name: row for name, row in read().items() if not registry.is_internal(str(row.get("task")))}
+        wanted = {name: row for name, row in rows.items() if _place_and_queue(name, row)[0] == place}
         changes: dict[str, Mapping[str, Any] | None] = {name: None for name in stored.keys() - wanted.keys()}
         changes |= {name: row for name, row in wanted.items() if stored.get(name) != row}
         changed += len(changes)
         if not changes or is_dry_run:
             break
-        store.update(changes, wake=_queues_of(changes.items()))
+        # A deleted schedule is noticed when it is due, one of a newer version with the next heartbeat.
+        queues = {_place_and_queue(name, row)[1] for name, row in changes.items() if row}
+        store.update(changes, wake=queues - {""})
     return changed
 
 
-def _belongs(name: str, row: Mapping[str, Any], place: str) -> bool:
-    """Whether this Redis has the schedule of a row. None has those of internal tasks, which nobody may schedule."""
-    task = registry.known_task(str(row.get("task")))
-    if registry.is_internal(str(row.get("task"))):
-        return False
-    if task is None or get_config().shards is None:
-        return is_in("" if task is None else task.backend, place)
+def _place_and_queue(name: str, row: Mapping[str, Any]) -> tuple[str, str]:
+    """Where the jobs of a row go. Of one that is shown as broken, or whose task is of a newer version, ""."""
     try:
-        return schedule_from_row(name, row).place == place
+        entry = schedule_from_row(name, row)
+        return entry.place, entry.task.queue
     except (TaskNotFound, InvalidTask, TypeError, ValueError):
-        return place == ""  # it is shown as broken
-
-
-def _queues_of(rows: Iterable[tuple[str, Mapping[str, Any] | None]]) -> set[str]:
-    """The queues whose schedulers have to be woken. A deleted schedule is noticed when it is due."""
-    queues = set()
-    for name, row in rows:
-        try:
-            queues |= {schedule_from_row(name, row).task.queue} if row else set()
-        except (TaskNotFound, InvalidTask, TypeError, ValueError):
-            continue  # a task of a newer version of the project: its schedulers get the change with the next heartbeat
-    return queues
+        return "", ""
 
 
 def deletions_of_rows() -> list[ScheduledTask]:
