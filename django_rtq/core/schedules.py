@@ -122,6 +122,7 @@ def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
     """
     from cronsim import CronSimError
 
+    _check_names("cron", options)
     _EXPRESSION.checked("cron: the expression", expression, InvalidTask)
     fields = _ALIASES.get(expression.strip().lower(), expression).split()
     if len(fields) not in (5, 6):
@@ -135,7 +136,7 @@ def cron(expression: str, *, tz: str = "", **options: Any) -> Schedule:
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
         raise InvalidTask(f"cron: {tz!r} is not a time zone.") from error
     try:
-        return _schedule("cron", options, expression=" ".join(fields), tz=tz)
+        return Schedule(expression=" ".join(fields), tz=tz, **options)
     except CronSimError as error:
         raise InvalidTask(f"cron: {expression!r} is invalid: {error}.") from error
 
@@ -165,7 +166,7 @@ def every(
     every_ms = round(length.total_seconds() * 1000)
     if not 100 <= every_ms <= 366 * 86_400_000:
         raise InvalidTask(f"every: {length.total_seconds():g} s is not between 0.1 s and a year.")
-    return _schedule("every", options, every_ms=every_ms, start_ms=_start_ms(start, every_ms))
+    return Schedule(every_ms=every_ms, start_ms=_start_ms(start, every_ms), **options)
 
 
 def named_schedules(owner: str, value: Any) -> Iterator[Schedule]:
@@ -212,11 +213,6 @@ _OPTIONS = {
 }
 _OWN = {"cron": ("tz",), "every": ("seconds", "minutes", "hours", "days", "start")}
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
-
-
-def _schedule(maker: str, options: Mapping[str, Any], **moments: Any) -> Schedule:
-    _check_names(maker, options)
-    return Schedule(**moments, **options)
 
 
 def _check_names(maker: str, options: Mapping[str, Any]) -> None:

@@ -184,27 +184,7 @@ def test_two_versions_during_a_deploy_do_not_keep_each_other_from_firing(broker,
     assert [slots[0] // MINUTE_MS for slots in fired if slots] == [2, 3, 4, 6, 8, 9, 10, 12]
 
 
-def test_a_new_version_does_not_take_a_slot_from_the_old_one(broker, at):
-    old = redeclared(broker, every(minutes=2))
-    at(1, old)
-    new = redeclared(broker, every(minutes=3))
-
-    assert at(2 * MINUTE_MS + 5, new) == []
-    assert at(2 * MINUTE_MS + 6, old) == [2 * MINUTE_MS]
-
-
 # -- trouble
-
-
-def test_a_clock_that_went_back_a_little_repeats_nothing(broker, at):
-    declare(every(minutes=1))
-    dispatcher = Dispatcher(broker, [QUEUE])
-    at(0, dispatcher)
-    assert at(5 * MINUTE_MS, dispatcher) == [5 * MINUTE_MS]
-
-    assert at(2 * MINUTE_MS, dispatcher) == []
-    assert at(5 * MINUTE_MS + 9, dispatcher) == []
-    assert at(6 * MINUTE_MS, dispatcher) == [6 * MINUTE_MS]
 
 
 def test_a_client_that_cannot_be_told_keeps_no_other_from_starting(broker, at, caplog):
