@@ -106,7 +106,7 @@ class FlowPart:
         if self._steps is None:
             return error, failures
         with suppress(BrokerError, JobSuspended):
-            self._steps.leave()
+            self._steps.do(self._steps.leave())
         # What it was left by, whatever its function has made of it.
         return self._steps.left_by or error, 0 if self._steps.has_progressed else failures
 
@@ -114,7 +114,7 @@ class FlowPart:
         """leave() for coroutines, which comes before it."""
         if self._steps is not None:
             with suppress(BrokerError, JobSuspended):
-                await self._steps.aleave()
+                await self._steps.ado(self._steps.leave())
 
     def check_result(self, run: Run, text: str, config: Config) -> None:
         """Raises PayloadTooLarge for a result, as JSON, that is too large for the steps that take it."""

@@ -73,7 +73,8 @@ class JobContext:
         """
         if self._steps is None:
             return function(*args, **kwargs)
-        result: R = self._steps().step(name, function, args, kwargs)
+        steps = self._steps()
+        result: R = steps.do(steps.step(name, function, args, kwargs))
         return result
 
     @overload
@@ -85,7 +86,8 @@ class JobContext:
     async def astep(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """step() for coroutines: of a coroutine function, or of a function, which runs in another thread."""
         if self._steps is not None:
-            return await self._steps().astep(name, function, args, kwargs)
+            steps = self._steps()
+            return await steps.ado(steps.astep(name, function, args, kwargs))
         result = function(*args, **kwargs)
         return await result if isinstance(result, Awaitable) else result
 
@@ -97,7 +99,8 @@ class JobContext:
         if self._steps is None:
             with transaction.atomic(using=self._database):
                 return function(*args, **kwargs)
-        result: R = self._steps().atomic_step(name, function, args, kwargs, self._database)
+        steps = self._steps()
+        result: R = steps.do(steps.atomic_step(name, function, args, kwargs, self._database))
         return result
 
     async def aatomic_step(self, name: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -127,12 +130,14 @@ class JobContext:
         call when the time is over. Does nothing in a plain call.
         """
         if self._steps is not None:
-            self._steps().sleep(seconds)
+            steps = self._steps()
+            steps.do(steps.sleep(seconds))
 
     async def asleep(self, seconds: float | timedelta) -> None:
         """sleep() for coroutines."""
         if self._steps is not None:
-            await self._steps().asleep(seconds)
+            steps = self._steps()
+            await steps.ado(steps.sleep(seconds))
 
     def wait(self, event: str, timeout: float | timedelta | None = None) -> Any:
         """The value of an event that JobHandle.send() gives the job, before or after this call.
@@ -142,13 +147,15 @@ class JobContext:
         """
         if self._steps is None:
             raise EventTimeout(f"wait({event!r}): this is no job, so nobody can send it an event.")
-        return self._steps().wait(event, timeout)
+        steps = self._steps()
+        return steps.do(steps.wait(event, timeout))
 
     async def await_(self, event: str, timeout: float | timedelta | None = None) -> Any:
         """wait() for coroutines."""
         if self._steps is None:
             raise EventTimeout(f"await_({event!r}): this is no job, so nobody can send it an event.")
-        return await self._steps().await_(event, timeout)
+        steps = self._steps()
+        return await steps.ado(steps.wait(event, timeout))
 
 
 @dataclass(frozen=True, slots=True)

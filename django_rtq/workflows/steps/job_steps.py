@@ -52,7 +52,7 @@ from django_rtq.workflows.steps.events import name_problem
 from django_rtq.workflows.steps.store import Holder, Remembered, StepStore
 
 R = TypeVar("R")
-_Work = Generator[Any, Any, R]  # an operation, for functions and coroutines: see JobSteps._do()
+Work = Generator[Any, Any, R]  # an operation, for functions and coroutines: see JobSteps.do()
 
 MAX_STEPS = 1_000
 SAVE_SECONDS = 1.0  # between two writes of a loop
@@ -148,13 +148,15 @@ class JobSteps:
         self._counts = _Counts(0, 0, {})  # in this run; finished ones as well
         self._loops: list[_Loop] = []
 
-    def step(self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The result of a step. Calls its function if it has not returned in an earlier run."""
-        return self._do(self._step(name, partial(self._call, name, function, args, kwargs)))
-
-    async def astep(
+    def step(
         self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> Any:
+    ) -> Work[Any]:
+        """The result of a step. Calls its function if it has not returned in an earlier run."""
+        return self._step(name, partial(self._call, name, function, args, kwargs))
+
+    def astep(
+        self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Work[Any]:
         """step() for coroutines. A plain function runs in the thread of sync_to_async()."""
 
         async def call() -> str:
@@ -168,11 +170,11 @@ class JobSteps:
                         result = await result
             return self._written(name, result, time.perf_counter() - began)
 
-        return await self._ado(self._step(name, call))
+        return self._step(name, call)
 
     def atomic_step(
         self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], alias: str
-    ) -> Any:
+    ) -> Work[Any]:
         """step() whose result is committed together with what its function writes to a database."""
         self._check_outside(f"atomic_step({name!r})")
         if alias not in connections:
@@ -182,9 +184,9 @@ class JobSteps:
         digest = hashlib.blake2b(str(name).encode(), digest_size=16).hexdigest()
         call = partial(self._call, name, function, args, kwargs)
         row_id = f"{self._holder.job_id}{STEP_MARK}{digest}"
-        return self._do(self._step(name, partial(commit_once, alias, self._task, row_id, self._holder.queue, call)))
+        return self._step(name, partial(commit_once, alias, self._task, row_id, self._holder.queue, call))
 
-    def _step(self, name: str, call: Callable[[], Any]) -> _Work[Any]:
+    def _step(self, name: str, call: Callable[[], Any]) -> Work[Any]:
         """`call`: calls the function, and returns the text of the step."""
         self._use(name)
         fields = (yield from self._read()).fields
@@ -223,7 +225,7 @@ class JobSteps:
 
     def each(self, name: str, items: Iterable[Any]) -> Iterator[Any]:
         """The items that no earlier run has finished."""
-        loop = self._do(self._begin_loop(name))
+        loop = self.do(self._begin_loop(name))
         rest, clock = () if loop.is_done else self._rest(name, items, loop), time.monotonic
         number, looked_at, key_of = loop.number, 0.0, loop.key_of
         try:
@@ -236,17 +238,17 @@ class JobSteps:
                 if number >= loop.look_at:
                     now = clock()
                     if now >= loop.save_at:
-                        self._do(self._save_loop(loop))
+                        self.do(self._save_loop(loop))
                     loop.look_at = number + (LOOK_EVERY if now - looked_at < LOOK_SECONDS else 1)
                     looked_at = now
         finally:
             loop.is_open = False
         loop.is_done = True
-        self._do(self._save_loop(loop))
+        self.do(self._save_loop(loop))
 
     async def aeach(self, name: str, items: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Any]:
         """each() for coroutines."""
-        loop = await self._ado(self._begin_loop(name))
+        loop = await self.ado(self._begin_loop(name))
         number = loop.number
         try:
             if not loop.is_done:
@@ -256,38 +258,31 @@ class JobSteps:
                     number += 1
                     loop.number, loop.key = number, key
                     if time.monotonic() >= loop.save_at:
-                        await self._ado(self._save_loop(loop))
+                        await self.ado(self._save_loop(loop))
         finally:
             loop.is_open = False
         loop.is_done = True
-        await self._ado(self._save_loop(loop))
+        await self.ado(self._save_loop(loop))
 
-    def leave(self) -> None:
+    def leave(self) -> Work[None]:
         """The run is over: store how far its loops are, without waiting for a Redis that is away.
 
         Raises BrokerError, and JobSuspended if another run holds the job.
         """
-        self._do(self._leave())
-
-    async def aleave(self) -> None:
-        """leave() for coroutines."""
-        await self._ado(self._leave())
-
-    def _leave(self) -> _Work[None]:
         self._patience_seconds = 0.0
         if self.left_by is None:
             yield from self._save_loops()
 
-    def _save_loops(self) -> _Work[None]:
+    def _save_loops(self) -> Work[None]:
         for loop in self._loops:
             if loop.number > loop.stored:
                 yield from self._save(loop.field, loop.text(self._counts))
 
-    def _save_loop(self, loop: _Loop) -> _Work[None]:
+    def _save_loop(self, loop: _Loop) -> Work[None]:
         self._check_left()  # an item that slept is not finished, though its body has swallowed that
         yield from self._save(loop.field, loop.text(self._counts))
 
-    def _begin_loop(self, name: str) -> _Work[_Loop]:
+    def _begin_loop(self, name: str) -> Work[_Loop]:
         self._use(name)
         fields = (yield from self._read()).fields
         self._check_room(fields)
@@ -312,23 +307,8 @@ class JobSteps:
 
     # -- sleeping and waiting
 
-    def sleep(self, seconds: float | timedelta) -> None:
+    def sleep(self, value: float | timedelta) -> Work[None]:
         """Return if the sleep is over, else leave the run."""
-        self._do(self._sleep(seconds))
-
-    async def asleep(self, seconds: float | timedelta) -> None:
-        """sleep() for coroutines."""
-        await self._ado(self._sleep(seconds))
-
-    def wait(self, event: str, timeout: float | timedelta | None) -> Any:
-        """The value of an event. Leaves the run if it has not come yet."""
-        return self._do(self._wait(event, timeout))
-
-    async def await_(self, event: str, timeout: float | timedelta | None) -> Any:
-        """wait() for coroutines."""
-        return await self._ado(self._wait(event, timeout))
-
-    def _sleep(self, value: float | timedelta) -> _Work[None]:
         self._check_may_suspend("sleep()")
         seconds = self._seconds(value, f"sleep({value!r})")
         self._set_counts(self._counts._replace(sleeps=self._counts.sleeps + 1))
@@ -340,7 +320,8 @@ class JobSteps:
         sleep = JobSuspended(f"it sleeps {seconds:g} s", seconds=seconds, waits_for=wait.text)
         yield from self._suspend("sleep()", sleep)
 
-    def _wait(self, event: str, timeout: float | timedelta | None) -> _Work[Any]:
+    def wait(self, event: str, timeout: float | timedelta | None) -> Work[Any]:
+        """The value of an event. Leaves the run if it has not come yet."""
         self._check_may_suspend(what := f"wait({event!r})")
         if problem := name_problem(event, "an event"):
             raise InvalidStep(f"{self._task}: the {problem}")
@@ -357,7 +338,7 @@ class JobSteps:
         waits = JobSuspended(f"it waits for event {event!r}", seconds=seconds, waits_for=wait.text)
         yield from self._suspend(what, waits)
 
-    def _suspend(self, what: str, suspended: JobSuspended) -> _Work[NoReturn]:
+    def _suspend(self, what: str, suspended: JobSuspended) -> Work[NoReturn]:
         yield from self._save_loops()
         self._check_left(what)  # another one came first, while this one asked Redis
         self.left_by, self._left_in = suspended, _here()
@@ -454,13 +435,13 @@ class JobSteps:
 
     # -- what the job remembers
 
-    def _read(self) -> _Work[Remembered]:
+    def _read(self) -> Work[Remembered]:
         if self._remembered is None:
             with self._noting_outage():
                 self._remembered = _held(raised((yield self._store.read(self._holder))))
         return self._remembered
 
-    def _save(self, field: str, text: str) -> _Work[None]:
+    def _save(self, field: str, text: str) -> Work[None]:
         """Store a field. Waits while Redis is away: what was done would be done again."""
         delay, until = ReconnectDelay(), time.monotonic() + self._patience_seconds
         while isinstance(is_held := (yield self._store.write(self._holder, field, text)), BrokerUnavailable):
@@ -470,7 +451,7 @@ class JobSteps:
         _held(self._remembered if is_held else None).fields[field] = text.encode()
         self.has_progressed = True
 
-    def _do(self, work: _Work[R]) -> R:
+    def do(self, work: Work[R]) -> R:
         """Do what such an operation yields: one of the store, a call, or a Pause."""
         return run_steps(work, self._take)
 
@@ -482,8 +463,8 @@ class JobSteps:
         except BrokerUnavailable as error:
             return error
 
-    async def _ado(self, work: _Work[R]) -> R:
-        """_do() for coroutines."""
+    async def ado(self, work: Work[R]) -> R:
+        """do() for coroutines."""
         return await arun_steps(work, self._atake)
 
     async def _atake(self, step: Any) -> Any:
