@@ -8,9 +8,7 @@ import pytest
 from django_rtq import Bury, WorkflowState, task, workflow
 from django_rtq.testing import drain
 from tests.app import workflow_steps as tasks
-from tests.support.jobs import QUEUE, settle
 from tests.support.snapshots import live_jobs
-from tests.support.workflows import begun_flow, claim_members, end, fields_of, states_of
 
 pytestmark = pytest.mark.usefixtures("redis", "broker", "journal")
 
@@ -74,39 +72,3 @@ def test_the_results_of_all_steps_of_a_task_are_there(redis):
             flow.handle.results(unknown)
     with pytest.raises(LookupError, match="are not kept"):
         flow.handle.results(total)
-
-
-@pytest.mark.parametrize("verb", ["ack", "bury"])
-def test_a_member_that_two_workers_ran_counts_once(redis, broker, verb):
-    begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
-    first, second = claim_members(broker, worker="slow")
-    broker.reclaim_child(QUEUE, "slow", [])  # it was believed dead
-    again = claim_members(broker, worker="quick")
-    assert {job.id for job in again} == {first.id, second.id}
-
-    end(broker, "ack", first, worker="quick")
-    late = settle(broker, verb, first, worker="slow")
-
-    assert late == [first.id]
-    assert fields_of(broker)["ends:0"] == "1 0 0"
-    assert states_of(broker) == ["started", "waiting"]
-    end(broker, "ack", second, worker="quick")
-    assert states_of(broker) == ["succeeded", "started"]
-
-
-def stored_bytes(redis, depth):
-    """How much a chain of so many groups of two takes, each within the one before."""
-    redis.flushdb()
-    with workflow("nested") as flow:
-        results = flow.map(tasks.double, [1, 2]).results
-        for _ in range(depth):
-            inner = flow.add(total, results).result
-            results = flow.add_many(total, [((inner,), {}), ((inner,), {})]).results
-    return sum(redis.memory_usage(key) for key in redis.scan_iter())
-
-
-def test_each_level_of_nested_groups_costs_the_same(redis):
-    """Neither the whole of what is inside it, nor a copy for each of its jobs."""
-    sizes = [stored_bytes(redis, depth) for depth in (20, 40, 60)]
-
-    assert sizes[2] - sizes[1] < 1.5 * (sizes[1] - sizes[0])

@@ -9,11 +9,10 @@ from django.db import DatabaseError
 from django.test import override_settings
 
 from django_rtq import cron, every, task
-from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
 from django_rtq.models import Schedule, copy_schedules
-from tests.support.claims import take, take_all
+from tests.support.claims import take
 from tests.support.commands import run
 from tests.support.jobs import QUEUE
 from tests.support.redis_server import UNREACHABLE
@@ -272,14 +271,3 @@ def test_it_starts_without_redis_too(caplog):
         copy_schedules()
 
     assert "could not copy the schedules" in caplog.text
-
-
-def test_a_row_of_an_internal_task_is_not_started_by_hand(broker, nightly):
-    registry.register(run_bulk_action)
-    args = [QUEUE, "discard", {}, 10**15]
-    broker.schedules.update({"nightly": {**nightly.as_row(), "task": run_bulk_action.name, "args": args}})
-
-    ran = run("rtq_schedule", "run", "nightly")
-
-    assert (ran.code, "is internal to django_rtq" in ran.error) == (1, True)
-    assert take_all(broker) == []

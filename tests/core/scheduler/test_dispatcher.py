@@ -135,22 +135,6 @@ def test_a_scheduler_that_starts_later_goes_on_where_others_were(broker, at):
     assert at(3 * MINUTE_MS, Dispatcher(broker, [QUEUE])) == [3 * MINUTE_MS]
 
 
-@pytest.mark.parametrize(
-    ("missed", "expected"),
-    [("all", [1, 2, 3]), ("once", [3]), ("skip", [])],
-)
-def test_what_nobody_was_there_for(broker, at, missed, expected):
-    declare(every(hours=1, missed=missed))
-    dispatcher = Dispatcher(broker, [QUEUE])
-    hour = 60 * MINUTE_MS
-    assert at(-NOW_MS % hour, dispatcher) == []
-    begun = -NOW_MS % hour
-
-    assert at(begun + 3 * hour + 5 * MINUTE_MS, dispatcher) == [begun + n * hour for n in expected]
-    assert at(begun + 3 * hour + 6 * MINUTE_MS, dispatcher) == []
-    assert at(begun + 4 * hour, dispatcher) == [begun + 4 * hour]
-
-
 def test_a_slot_passes_while_the_last_job_waits(broker, at, clock):
     declare(every(minutes=1, overlap="skip"))
     dispatcher = Dispatcher(broker, [QUEUE])

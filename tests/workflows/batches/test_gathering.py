@@ -1,12 +1,8 @@
 """Which of the claimed jobs run together, and which more are claimed."""
 
-from unittest.mock import Mock
-
 import pytest
 
 from django_rtq.core.worker.process.run import Run, runs_of
-from django_rtq.exceptions import BrokerUnavailable
-from django_rtq.workflows import batches
 from django_rtq.workflows.batches import CallGatherer
 from tests.app import batch_tasks as tasks
 from tests.app import tasks as other_tasks
@@ -80,14 +76,6 @@ def test_suspects_get_no_others(gather, broker, session):
 
     assert gather(3) == [["a"]]
     assert gather(3) == [["b", "c"]]
-
-
-def test_a_lost_reply_costs_the_others_only(gather, redis, session, monkeypatch):
-    enqueue("abc")
-
-    monkeypatch.setattr(batches, "claim_lanes", Mock(side_effect=BrokerUnavailable("gone")))
-    assert gather() == [["a"]]
-    assert session.needs_reconcile
 
 
 def test_what_was_claimed_by_a_lost_reply_is_given_back(gather, redis, session, broker):

@@ -162,9 +162,8 @@ class ScheduleAdmin(admin.ModelAdmin):
     def when(self, row: Schedule) -> str:
         """The schedule in words, and why it does not run."""
         status, text = _status_of(row), self._cell(row, "when")
-        return (
-            format_html("{}<div><strong>{}</strong></div>", text, status.problem) if status and status.problem else text
-        )
+        problem = status.problem if status else ""
+        return format_html("{}<div><strong>{}</strong></div>", text, problem) if problem else text
 
     @admin.display(description=gettext_lazy("next run"))
     def next_run(self, row: Schedule) -> str:
