@@ -17,8 +17,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import accumulate, chain, groupby, pairwise
 from typing import Any, NamedTuple
@@ -31,7 +30,7 @@ from django_rtq.core.broker.redis.client import BlockingClient
 from django_rtq.core.broker.redis.commands import Argument, Command, Token, checked
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.core.broker.settlement import WORKFLOW_PART
-from django_rtq.core.jobs.job import clock_moment, is_member
+from django_rtq.core.jobs.job import is_member
 from django_rtq.core.jobs.outcome import read_outcome
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, InvalidWorkflow, QueueFull
 from django_rtq.workflows.steps.store import Holder
@@ -672,49 +671,6 @@ def started_parts(workflow: str, fields: Mapping[str, str]) -> list[StartedPart]
             number, size = int(fields[f"first:{step}"]) + place, ends[step][place] - place
             parts.append(StartedPart(workflow, int(step), queue, place, number, size, int(started_ms), keeps))
     return sorted(parts, key=lambda part: part.first)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockedWorkflow:
-    """A workflow that waits until somebody does something about its dead jobs."""
-
-    id: str
-    name: str
-    since: datetime  # by the clock of Redis
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowStates:
-    """All workflows that are kept: how many are in which state, and which of them are blocked."""
-
-    counts: Mapping[str, int] = field(default_factory=dict)  # state -> how many
-    blocked: Sequence[BlockedWorkflow] = ()  # the longest first
-    stuck: Sequence[BlockedWorkflow] = ()  # nobody knows how some of their jobs have ended
-
-
-def workflow_commands(broker: Broker) -> list[Command]:
-    """The commands for read_workflow_states()."""
-    keys = broker.keys.of(broker.config.default_queue)
-    key = keys.workflow_states
-    counts: list[Command] = [("ZCOUNT", key, *scores_of(state)) for state in STATES]
-    blocked: Command = ("ZRANGEBYSCORE", key, *scores_of("blocked"), "WITHSCORES", "LIMIT", 0, MOST_STUCK)
-    return [*counts, blocked, ("ZRANGE", keys.stuck_workflows, 0, MOST_STUCK - 1, "WITHSCORES")]
-
-
-def read_workflow_states(replies: Sequence[Any]) -> WorkflowStates:
-    """What the replies to workflow_commands() say."""
-    *counts, blocked, stuck = replies
-    return WorkflowStates(
-        counts=dict(zip(STATES, counts, strict=True)), blocked=_read(blocked, STATE_PLACE), stuck=_read(stuck, 0)
-    )
-
-
-def _read(members: Sequence[bytes], place: int) -> list[BlockedWorkflow]:
-    flows = []
-    for member, score in zip(members[::2], members[1::2], strict=True):
-        workflow, _, name = member.decode(errors="replace").partition(" ")
-        flows.append(BlockedWorkflow(id=workflow, name=name, since=clock_moment(int(float(score)) - place)))
-    return flows
 
 
 def _is_over(step: int, fields: Mapping[str, str]) -> bool:

@@ -8,11 +8,10 @@ from django_rtq.console.merging import COUNTS, FIRST, JOINED, LEAST, MOST, ONE, 
 from django_rtq.console.reading.clients import ClientInQueue, QueueState
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.metrics.reader import TaskMetrics
-from django_rtq.console.reading.overview import QueueRow
+from django_rtq.console.reading.overview import BlockedWorkflow, QueueRow, WorkflowStates
 from django_rtq.console.reading.sweep import Count
 from django_rtq.console.reading.task_details import TaskInQueue
 from django_rtq.core.jobs.job import clock_moment
-from django_rtq.workflows.store import BlockedWorkflow, WorkflowStates
 from tests.console.incidents.overviews import overview, row
 
 

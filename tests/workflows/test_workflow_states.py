@@ -1,8 +1,9 @@
 """The index of the states of workflows, for incidents and metrics."""
 
+from django_rtq.console.reading.overview import read_workflow_states, workflow_commands
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.workflows import workflow_store
-from django_rtq.workflows.store import STATES, read_workflow_states, workflow_commands
+from django_rtq.workflows.store import STATES
 from tests.console.admin.conftest import round_trips  # noqa: F401
 from tests.support.server_clock import server_ms
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, new_flow

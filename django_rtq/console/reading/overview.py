@@ -17,7 +17,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from django_rtq.console.merging import JOINED, MOST, ONE, SUM, by, most, rows_by, sum_of_counts, total
+from django_rtq.console.merging import COUNTS, JOINED, MOST, ONE, SUM, by, most, rows_by, total
 from django_rtq.console.reading.details import QueueDetails, RunningJob, UnknownTask, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import read_dead_letter
 from django_rtq.console.reading.metrics.reader import (
@@ -51,12 +51,7 @@ from django_rtq.core.jobs.details import JobDetails, Progress
 from django_rtq.core.jobs.job import clock_moment, moment
 from django_rtq.core.jobs.record import read_head, read_leniently
 from django_rtq.exceptions import BrokerError
-from django_rtq.workflows.store import (
-    BlockedWorkflow,
-    WorkflowStates,
-    read_workflow_states,
-    workflow_commands,
-)
+from django_rtq.workflows.store import MOST_STUCK, STATE_PLACE, STATES, scores_of
 
 MAX_RUNNING_SHOWN = 1000  # running jobs of a queue
 SHARED_SECONDS = 1.0  # for which viewers share an overview, at least
@@ -118,12 +113,53 @@ class QueueRow:
         return min(1.0, self.per_minute("run_ms") / 60_000 / self.slots) if self.slots else None
 
 
-def _all_workflows(every: Sequence[WorkflowStates]) -> WorkflowStates:
-    def oldest_first(name: str) -> list[BlockedWorkflow]:
-        return sorted(chain.from_iterable(getattr(each, name) for each in every), key=lambda flow: flow.since)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedWorkflow:
+    """A workflow that waits until somebody does something about its dead jobs."""
 
-    counts = sum_of_counts(states.counts for states in every)
-    return WorkflowStates(counts=counts, blocked=oldest_first("blocked"), stuck=oldest_first("stuck"))
+    id: str
+    name: str
+    since: datetime  # by the clock of Redis
+
+
+_LONGEST_FIRST = by(lambda lists: sorted(chain(*lists), key=lambda flow: flow.since))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowStates:
+    """All workflows that are kept: how many are in which state, and which of them are blocked."""
+
+    counts: Mapping[str, int] = field(default_factory=dict, metadata=COUNTS)  # state -> how many
+    blocked: Sequence[BlockedWorkflow] = field(default=(), metadata=_LONGEST_FIRST)
+    #: Nobody knows how some of their jobs have ended.
+    stuck: Sequence[BlockedWorkflow] = field(default=(), metadata=_LONGEST_FIRST)
+
+
+def workflow_commands(broker: Broker) -> list[Command]:
+    """The commands for read_workflow_states()."""
+    keys = broker.keys.of(broker.config.default_queue)
+    key = keys.workflow_states
+    counts: list[Command] = [("ZCOUNT", key, *scores_of(state)) for state in STATES]
+    blocked: Command = ("ZRANGEBYSCORE", key, *scores_of("blocked"), "WITHSCORES", "LIMIT", 0, MOST_STUCK)
+    return [*counts, blocked, ("ZRANGE", keys.stuck_workflows, 0, MOST_STUCK - 1, "WITHSCORES")]
+
+
+def read_workflow_states(replies: Sequence[Any]) -> WorkflowStates:
+    """What the replies to workflow_commands() say."""
+    *counts, blocked, stuck = replies
+    return WorkflowStates(
+        counts=dict(zip(STATES, counts, strict=True)),
+        blocked=_workflows_since(blocked, STATE_PLACE),
+        stuck=_workflows_since(stuck, 0),
+    )
+
+
+def _workflows_since(members: Sequence[bytes], place: int) -> list[BlockedWorkflow]:
+    flows = []
+    for member, score in zip(members[::2], members[1::2], strict=True):
+        workflow, _, name = member.decode(errors="replace").partition(" ")
+        flows.append(BlockedWorkflow(id=workflow, name=name, since=clock_moment(int(float(score)) - place)))
+    return flows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +176,7 @@ class Overview:
     #: Queues in which no scheduler has looked for due jobs lately.
     unscheduled: list[str] = field(default_factory=list, metadata=by(lambda lists: sorted({*chain(*lists)})))
     deploys: list[Deploy] = field(default_factory=list)  # the newest first; none without RTQ["VERSION"]
-    workflows: WorkflowStates = field(default_factory=WorkflowStates, metadata=by(_all_workflows))
+    workflows: WorkflowStates = field(default_factory=WorkflowStates, metadata=ONE)
 
     @property
     def scheduler_seconds(self) -> float | None:

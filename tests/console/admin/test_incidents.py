@@ -13,10 +13,10 @@ from django.test import override_settings
 from django_rtq.console.admin.display.incidents import health_of
 from django_rtq.console.admin.display.overview import figures, totals
 from django_rtq.console.incidents import Action, Incident, Seen, Severity, find_incidents
+from django_rtq.console.reading.overview import BlockedWorkflow
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs import serializer
-from django_rtq.workflows.store import BlockedWorkflow
 from tests.console.admin.conftest import MAIL, body, text
 from tests.console.incidents.conftest import declared  # noqa: F401
 from tests.console.incidents.overviews import ago, failed, minutes, overview, row, running, worker

@@ -7,11 +7,10 @@ from django_rtq.console.merging import merge
 from django_rtq.console.reading.details import QueueDetails, RunningJob, WorkerDetails
 from django_rtq.console.reading.metrics.task_failures import Runs, TaskFailures
 from django_rtq.console.reading.metrics.time_series import Series
-from django_rtq.console.reading.overview import UNSCHEDULED, Overview, QueueRow
+from django_rtq.console.reading.overview import UNSCHEDULED, Overview, QueueRow, WorkflowStates
 from django_rtq.console.server_info import ServerDetails
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
-from django_rtq.workflows.store import WorkflowStates
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
 START = datetime(2026, 2, 3, 3, 6, tzinfo=timezone.utc)  # of the first minute of a series

@@ -11,8 +11,7 @@ from django_rtq.console.incidents.queues import is_falling_behind, task_failing
 from django_rtq.console.reading.details import ClientPause, TaskPause
 from django_rtq.console.reading.metrics.reader import Deploy, TaskMetrics
 from django_rtq.console.reading.metrics.task_failures import Runs, TaskFailures
-from django_rtq.console.reading.overview import BusiestClient
-from django_rtq.workflows.store import BlockedWorkflow
+from django_rtq.console.reading.overview import BlockedWorkflow, BusiestClient
 from tests.console.incidents.overviews import (
     NOW,
     START,

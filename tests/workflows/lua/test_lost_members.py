@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
+from django_rtq.console.reading.overview import read_workflow_states, workflow_commands
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.workflows import workflow_store
-from django_rtq.workflows.store import read_workflow_states, workflow_commands
 from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import QUEUE, WORKER, lose_record
 from tests.support.server_clock import server_ms
