@@ -105,45 +105,36 @@ def tables(
         and titles.get(column.name, "") is not None
         and (viewer.sees_all_shards or not column.is_of_shards)
     ]
-    return [_table(sheet, columns, group, viewer, wanted, label) for group in groups]
-
-
-def _table(
-    sheet: Sheet[Row],
-    columns: Sequence[Column],
-    rows: Sequence[Row],
-    viewer: Viewer,
-    wanted: Wanted | None,
-    label: Any,
-) -> Table:
     shown = [column for column in columns if not column.under]
     under = {column.name: _under(column, columns) for column in shown}
-    allowed = any(map(viewer.may, _permissions(sheet)))
-    lines, is_card = [], sheet.css == "rtq-cards"
-    for row in rows:
-        cells = [
-            _cell(column, row, under[column.name], viewer, is_first=column is shown[0], is_card=is_card)
-            for column in shown
-        ]
-        if viewer.tick:
-            cells.insert(0, _tick(sheet.name_of(row), str(viewer.tick)))
-        if allowed:
-            cells.append(_menu(buttons(sheet, row, viewer)))
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    title = ""
-    if sheet.section:
-        section = sheet.column(sheet.section)
-        title = clean_text(section.of(rows[0]), 60) or str(sheet.unnamed)
-    return Table(
-        title=title,
-        label=title or str(label or sheet.title),
-        summary=sheet.summary(rows),
-        css=sheet.css,
-        heads=[_head(sheet, column, viewer, wanted) for column in shown],
-        rows=mark_safe("\n".join(lines)),
-        has_ticks=bool(viewer.tick),
-        has_actions=allowed,
-    )
+    allowed, is_card = any(map(viewer.may, _permissions(sheet))), sheet.css == "rtq-cards"
+    found = []
+    for group in groups:
+        lines, title = [], ""
+        for row in group:
+            cells = [
+                _cell(column, row, under[column.name], viewer, is_first=column is shown[0], is_card=is_card)
+                for column in shown
+            ]
+            if viewer.tick:
+                cells.insert(0, _tick(sheet.name_of(row), str(viewer.tick)))
+            if allowed:
+                cells.append(_menu(buttons(sheet, row, viewer)))
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        if sheet.section:
+            title = clean_text(sheet.column(sheet.section).of(group[0]), 60) or str(sheet.unnamed)
+        table = Table(
+            title=title,
+            label=title or str(label or sheet.title),
+            summary=sheet.summary(group),
+            css=sheet.css,
+            heads=[_head(sheet, column, viewer, wanted) for column in shown],
+            rows=mark_safe("\n".join(lines)),
+            has_ticks=bool(viewer.tick),
+            has_actions=allowed,
+        )
+        found.append(table)
+    return found
 
 
 def _under(column: Column, columns: Sequence[Column]) -> list[Column]:
