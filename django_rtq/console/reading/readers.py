@@ -14,7 +14,7 @@ from django_rtq.console.reading.clients import ClientInQueue, ClientReader
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadLetters
 from django_rtq.console.reading.jobs.waiting_reason import QueuePosition, find_with_position
-from django_rtq.console.reading.jobs.walk import JobPage, JobWalk, List, Shown
+from django_rtq.console.reading.jobs.walk import JobPage, JobWalk, List
 from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import Deploy, VersionRuns, deploy_commands, read_deploys
 from django_rtq.console.reading.metrics.time_series import Series
@@ -120,19 +120,13 @@ class Readers:
         """Some lists of jobs, each a queue and a state. The options are those of a JobWalk."""
         return JobWalk(self.broker, lists, filter, **options)
 
-    def queue_page(
-        self,
-        queue: str,
-        state: str,
-        *,
-        cursor: str = "",
-        limit: int = 50,
-        filter: Selection = ALL_JOBS,
-        shown: Shown = lambda job: job,
-    ) -> QueuePage:
-        """queues.get(), a page of jobs and the busiest clients at once: one round trip, more with some filters."""
+    def queue_page(self, queue: str, state: str, *, cursor: str = "", limit: int = 50, **options: Any) -> QueuePage:
+        """queues.get(), a page of jobs and the busiest clients at once: one round trip, more with some filters.
+
+        The options are those of search().
+        """
         keys, history, now_ms = self._keys.of(queue), self.overview.series, time.time_ns() // 1_000_000
-        walk = self.search([(queue, state)], filter, shown=shown)
+        walk = self.search([(queue, state)], **options)
         walk.also = [
             SCRIPTS["queue_overview"].call(keys, ()),
             self.clients.busiest_command(queue, MOST_CLIENTS),
