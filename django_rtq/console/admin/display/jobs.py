@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -31,41 +31,26 @@ from django_rtq.core.jobs.job import JobState
 MAX_REFRESHED = 2000  # jobs that an automatic refresh may search through
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JobTable:
-    """The request for a page of jobs."""
+    """The page of jobs that a query string asks for. Wrong values are ignored, but a wrong query raises QueryError."""
 
-    queue: str
-    state: str
-    text: str  # the query
-    filter: Selection
-    cursor: str  # "": the first page
-    before: int = 0  # jobs on the pages before; other jobs may have come and gone since
-
-    @classmethod
-    def read(cls, readers: Readers, request: HttpRequest, queue: str) -> JobTable:
-        """From the query string. Invalid values are ignored, but for those of the query: raises QueryError."""
-        return cls(
-            queue=queue,
-            state=query_params.get_choice(request.GET, "state", LISTS, "queued"),
-            text=(text := request.GET.get("q", "").strip()),
-            filter=read_query(readers, text).anywhere,
-            cursor=(cursor := query_params.get_text(request.GET, "after", query_params.MAX_CURSOR)),
-            before=query_params.get_int(request.GET, "before", 0) if cursor else 0,
-        )
+    def __init__(self, readers: Readers, request: HttpRequest, queue: str) -> None:
+        self.queue, data = queue, request.GET
+        self.state = query_params.get_choice(data, "state", LISTS, "queued")
+        self.text = data.get("q", "").strip()
+        self.filter = read_query(readers, self.text).anywhere
+        self.cursor = query_params.get_text(data, "after", query_params.MAX_CURSOR)  # "": the first page
+        #: Jobs on the pages before; other jobs may have come and gone since.
+        self.before = query_params.get_int(data, "before", 0) if self.cursor else 0
 
     def url(self, url: PageUrl, **changed: object) -> str:
         """The URL of this table, with some parameters changed."""
         return url("queue_change", self.queue, query={"state": self.state, "q": self.text, **changed})
 
-    @property
-    def _whole_text(self) -> str:
-        state = "" if self.filter.outcome else f"state:{self.state} "
-        return clean_text(f"queue:{self.queue} {state}{self.text}".strip())
-
     def context(self, page: JobPage, details: QueueDetails, viewer: Viewer) -> dict[str, Any]:
         """The context of the template."""
         verbs, jobs, url = VERBS[self.state], page.jobs, viewer.url
+        state = "" if self.filter.outcome else f"state:{self.state} "
         fields = ("queue", "state", *(() if self.state in ("retrying", "dead") else ("class",)))
         matching = {"q": str(replace(self.filter, queues=[self.queue], states=[self.state]))}
         next_url = self.url(url, after=page.next_cursor, before=self.before + len(jobs)) if page.next_cursor else ""
@@ -75,7 +60,7 @@ class JobTable:
                 (title, getattr(details, name), self.url(url, state=name), name == self.state)
                 for name, title in LIST_LABELS.items()
             ],
-            "search_text": self._whole_text,
+            "search_text": clean_text(f"queue:{self.queue} {state}{self.text}".strip()),
             **chips(self.text, jobs, lambda text: self.url(url, q=text), fixed=fields),
             "tables": tables(
                 JOBS,

@@ -66,7 +66,7 @@ class JobAdmin(BulkPages):
 
     def search(self, request: HttpRequest) -> HttpResponse:
         """Jobs of all queues and states that match a query. The id of a job opens its page."""
-        search = JobSearch.read(request)
+        search = JobSearch(request)
         job = search.find_by_id()
         if job is not None:
             return HttpResponseRedirect(self._job_url(job.id, job.queue))

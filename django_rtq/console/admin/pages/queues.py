@@ -89,7 +89,7 @@ class QueueAdmin(PageAdmin):
     def page(self, request: HttpRequest, name: str) -> HttpResponse:
         """The page of a queue: its jobs by state, and its clients."""
         _check_name(name)
-        table = JobTable.read(place_of(request).readers, request, name)
+        table = JobTable(place_of(request).readers, request, name)
         queue_page = place_of(request).readers.queue_page(
             name,
             table.state,

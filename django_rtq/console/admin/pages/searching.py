@@ -5,7 +5,6 @@ Nothing is indexed for it (D106).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.db import DatabaseError
@@ -18,7 +17,6 @@ from django_rtq.console.admin.pages.page_admin import place_of
 from django_rtq.console.formatting import LIST_LABELS, format_number
 from django_rtq.console.reading.jobs.walk import list_sizes
 from django_rtq.console.reading.members import read_query
-from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LONGEST, STATES, QueryError, Selection, query_error, words_of
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.column import PageUrl
@@ -33,31 +31,20 @@ from django_rtq.databases.outbox import waiting_rows
 from django_rtq.exceptions import BrokerError, JobNotFound
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSearch:
-    """The request for a page of the search."""
+    """The search that a query string asks for."""
 
-    readers: Readers
-    text: str
-    cursor: str
-    seen: int = 0  # jobs that were looked at for the pages before
-    is_stopped: bool = False  # the browser does not continue by itself until there is a match
-    query: Selection | None = None  # None: there is none, or it is wrong
-    error: str = ""
-
-    @classmethod
-    def read(cls, request: HttpRequest) -> JobSearch:
-        """From the query string."""
-        readers, text = place_of(request).readers, request.GET.get("q", "").strip()
-        cursor = query_params.get_text(request.GET, "after", query_params.MAX_CURSOR)
-        if not text.isprintable():
-            text = "".join(c if c.isprintable() else " " for c in text)
+    def __init__(self, request: HttpRequest) -> None:
+        self.readers, data = place_of(request).readers, request.GET
+        self.text = "".join(c if c.isprintable() else " " for c in data.get("q", "").strip())
+        self.cursor = query_params.get_text(data, "after", query_params.MAX_CURSOR)
+        self.query, self.error = None, ""
         try:
-            seen = query_params.get_int(request.GET, "seen", 0) if cursor else 0
-            is_stopped, query = "stop" in request.GET, read_query(readers, text) if text else None
-            return cls(readers=readers, text=text, cursor=cursor, seen=seen, is_stopped=is_stopped, query=query)
+            self.query = read_query(self.readers, self.text) if self.text else None
         except QueryError as error:
-            return cls(readers=readers, text=text[:LONGEST], cursor="", error=str(error))
+            self.text, self.cursor, self.error = self.text[:LONGEST], "", str(error)
+        self.seen = query_params.get_int(data, "seen", 0) if self.cursor else 0  # jobs looked at for the pages before
+        self.is_stopped = "stop" in data  # the browser does not continue by itself until there is a match
 
     def find_by_id(self) -> JobDetails | None:
         """The job, if the query is its id."""
