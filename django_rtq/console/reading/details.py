@@ -33,21 +33,15 @@ class Holds:
 NO_HOLDS = Holds()
 
 
-def read_holds(now_ms: float, pause: bytes, at_limit: int | None, starts_at: int | bytes) -> Holds:
-    """Read a stored pause ("ms" and who, or ""), and when a job may start, ms, or ""."""
+def read_holds(now_ms: float, pause: bytes, at_limit: int | bytes | None = None, starts_at: int | bytes = b"") -> Holds:
+    """Read a stored pause ("ms" and who, or ""), how many jobs may run, and when one may start, ms, or ""."""
     ms, _space, by = pause.decode(errors="replace").partition(" ")
     return Holds(
         paused_seconds=max(0.0, (now_ms - float(ms)) / 1000) if ms else None,
         paused_by=by,
-        at_limit=at_limit,
+        at_limit=at_limit if isinstance(at_limit, int) else None,
         starts_in_seconds=max(0.0, (int(starts_at) - now_ms) / 1000) if starts_at else None,
     )
-
-
-def read_task_hold(entry: bytes, now_ms: float) -> Holds:
-    """Read a stored pause of a task, "<number> <ms> <who>"; "" or "<number>": it is not paused."""
-    _number, _space, pause = entry.partition(b" ")
-    return read_holds(now_ms, pause, None, b"") if pause else NO_HOLDS
 
 
 def holds_text(holds: Holds) -> str:

@@ -12,7 +12,6 @@ from django_rtq.console.reading.details import (
     WorkerDetails,
     ZeroLimit,
     read_holds,
-    read_task_hold,
 )
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import read_queue_names
@@ -82,7 +81,7 @@ def read_queue_details(name: str, reply: list[Any]) -> QueueDetails:
 
 def _client_pauses(found: Sequence[Any], now_ms: int) -> Iterator[ClientPause]:
     for client, pause, held in found:
-        holds = read_holds(now_ms, pause, None, b"")
+        holds = read_holds(now_ms, pause)
         yield ClientPause(
             client=client.decode(errors="replace"), seconds=holds.paused_seconds or 0.0, by=holds.paused_by, held=held
         )
@@ -90,7 +89,7 @@ def _client_pauses(found: Sequence[Any], now_ms: int) -> Iterator[ClientPause]:
 
 def _task_pauses(found: Sequence[Any], now_ms: int) -> Iterator[TaskPause]:
     for task, entry, held in found:
-        holds = read_task_hold(entry, now_ms)
+        holds = read_holds(now_ms, entry.partition(b" ")[2])  # "<number> <ms> <who>", or "<number>": it was resumed
         yield TaskPause(task=task.decode(errors="replace"), seconds=holds.paused_seconds, by=holds.paused_by, held=held)
 
 

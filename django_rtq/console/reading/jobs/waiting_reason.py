@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
 from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.log_lines import MAX_LINES, LogLine
-from django_rtq.console.reading.details import NO_HOLDS, FinishedStep, Holds, read_holds, read_task_hold
+from django_rtq.console.reading.details import NO_HOLDS, FinishedStep, Holds, read_holds
 from django_rtq.console.reading.overview import UNSCHEDULED
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.one_job import check_id, first_found, names_to_ask
@@ -55,15 +55,10 @@ class QueuePosition:
             after=after.decode(errors="replace"),
             promoted_at=moment(int(float(promoted))) if promoted else None,
             are_workers_busy=is_busy == 1,
-            task_holds=read_task_hold(of_task, now_ms),
-            queue_holds=_read_holds(now_ms, holds[:3]),
-            client_holds=_read_holds(now_ms, holds[3:]),
+            task_holds=read_holds(now_ms, of_task.partition(b" ")[2]),  # behind the number of the pause
+            queue_holds=read_holds(now_ms, *holds[:3]),
+            client_holds=read_holds(now_ms, *holds[3:]),
         )
-
-
-def _read_holds(now_ms: int, found: list[Any]) -> Holds:
-    pause, most, starts_at = found
-    return read_holds(now_ms, pause, _number(most), starts_at)
 
 
 def _number(reply: Any) -> int | None:
