@@ -1,14 +1,12 @@
 """What is told of one job: when what happened to it."""
 
-import json
-
 import pytest
 
 from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import new_job_id
 from django_rtq.core.jobs.record import read_head
 from django_rtq.core.jobs.serializer import unquoted
-from tests.support.jobs import QUEUE, claimed_job, queued_job, settle
+from tests.support.jobs import QUEUE, queued_job
 
 
 @pytest.mark.parametrize("error", [{}, {"at": "x", "seconds": None, "attempt": []}, {"at": True, "error": 7}])
@@ -16,16 +14,6 @@ def test_whatever_stands_there_is_told_as_far_as_it_goes(error):
     attempt = Attempt.read(error)
 
     assert (attempt.number, attempt.started_at, attempt.ended_at, attempt.seconds) == (None, None, None, None)
-
-
-def test_a_result_tells_when_it_was_made_and_until_when_it_is_kept(redis, broker, access):
-    job = claimed_job(broker)
-    settle(broker, "ack", job, outcome=json.dumps({"state": "succeeded"}), keep_ms=60_500)
-
-    details = access.find(job.id)
-
-    assert abs(details.finished_at.timestamp() - redis.time()[0]) < 5
-    assert (details.forgotten_at - details.finished_at).total_seconds() == 60.5
 
 
 def test_an_id_tells_when_the_job_was_made(redis, broker, access):
