@@ -50,7 +50,7 @@ def everyone(readers):
 @pytest.mark.parametrize(
     "wanted",
     [
-        *({"task": name} for name in NAMES),
+        *({"task": name} for name in (*NAMES, "=ship", "=p", "=")),
         *({"error_class": name} for name in (*NAMES, "NoStock", "a.NoStock")),
         *({"error": text} for text in ("late", 'quo"te', "back\\slash", "日本", "new\nline", "NoStock", "tttt", ".")),
         *({"client": name} for name in ("", "acme", "=", "acm")),

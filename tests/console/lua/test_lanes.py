@@ -5,7 +5,6 @@ import json
 import pytest
 
 from django_rtq.console.reading.jobs.walk import JobWalk
-from django_rtq.console.reading.selection import Selection
 from tests.support.jobs import QUEUE, claim, queued_job
 
 at_once = pytest.mark.parametrize("at_once", [1, 2, 3, 7, 200])
@@ -61,13 +60,3 @@ def test_claims_and_new_jobs_meanwhile_leave_no_other_job_out(redis, broker, at_
             claimed |= set(claim(broker))
             queued_job(broker, client="x")
     assert {job.id for job in jobs} - found <= claimed
-
-
-def test_an_equals_sign_stands_for_the_whole_name(redis, broker, readers):
-    for task in ("ship", "other.ship"):
-        queued_job(broker, body=body(task))
-
-    def found(task):
-        return sorted(job.task for job in readers.search([(QUEUE, "queued")], filter=Selection(task=task)).page().jobs)
-
-    assert (found("=ship"), found("ship"), found("=p"), found("=")) == (["ship"], ["other.ship", "ship"], [], [])
