@@ -8,7 +8,7 @@ from tests.support.jobs import QUEUE, claimed_jobs, new_job, settle
 from tests.support.mutant import Mutant, mutated
 from tests.support.single_steps import trim
 
-FEW = Mutant("few", "lib/finished_list", "SEEN_DEPTH = 100000", "SEEN_DEPTH = 3")
+FEW = Mutant("few", "lib/search_steps", "SEEN_DEPTH = 100000", "SEEN_DEPTH = 3")
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 -- search_steps: the lists that search_jobs walks: members of sorted sets, running jobs, and the lists of other parts. Beside
 -- those that people see: "oldest" has the dead letters in the order in which they died, "delayed" all that wait for their time,
 -- "held" those that wait because their task is paused, and "lanes" the queued jobs, lane by lane from their ends.
--- uses: queued_list finished_list task_pauses
+-- uses: queued_list retention task_pauses
 
 local LANES = 200 -- that are read at once
+local SEEN_DEPTH = 100000 -- ids among which the last finished job that was seen is searched for
 
 -- List up to `most` running jobs, the oldest first, behind `at`: {claim time, id}.
 local function list_held(q, at, most)
@@ -48,6 +49,28 @@ local function list_scored(key, score, member, most, is_falling)
     places[#places + 1] = { time, id, id = id, time = time, is_out = is_seen }
   end
   return #found > 2 * most and "more" or "all", places
+end
+
+-- List up to `most` jobs whose outcome is kept, what finished last first, behind {when it finished, id}; time 0: unknown. Returns
+-- "cut" if the search for that job ended before it was found.
+local function list_finished(q, at, most)
+  local places, length, seen = {}, redis.call("LLEN", q.recent_results), at[2]
+  local place = seen and redis.call("LPOS", q.recent_results, seen, "RANK", -1, "MAXLEN", SEEN_DEPTH) or not seen and length
+  if not place then
+    local time = redis.call("ZSCORE", q.result_times, seen)
+    if length > SEEN_DEPTH and not time then return "cut", places end
+    return list_scored(q.result_times, time or at[1], seen, most, true)
+  end
+  local first = math.max(0, place - most)
+  local ids = place > 0 and redis.call("LRANGE", q.recent_results, first, place - 1) or {}
+  for i = #ids, 1, -1 do
+    local time = string.format("%.0f", read_times(q, ids[i]) or 0)
+    places[#places + 1] = { time, ids[i], id = ids[i], time = time }
+  end
+  if first > 0 then return "more", places end
+  local status, older = list_scored(q.result_times, "", "", most - #places, true)
+  for _, each in ipairs(older) do places[#places + 1] = each end
+  return status, places
 end
 
 -- Those are out that are not in `scheduled`, as after a torn log, and that are in `retrying`, or not.
@@ -103,7 +126,7 @@ local function read_list(q, list, at, most, of_client)
   elseif list == "running" then
     return list_held(q, at, most)
   elseif list == "finished" then
-    return list_finished(q, at[2] or "", at[1] or "", most)
+    return list_finished(q, at, most)
   end
   local is_dead = list == "dead" or list == "oldest"
   local is_of_client = not is_dead and of_client ~= ""
