@@ -69,12 +69,10 @@ class EagerJobs(Substitute[FinishedJob]):
         super().begin()
         self._executor = CallerExecutor(get_config(), SharedState(1), time_limits=self.time_limits)
 
-    def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
-        """A handle that knows how the job ended, also after the block."""
-        handle = super().make_handle(job_id, queue_name, duplicate=duplicate, backend=backend)
-        self._early_handles[job_id] = handle
-        self._refresh_handle(job_id)
-        return handle
+    def on_handle(self, handle: JobHandle) -> None:
+        """It knows how the job ended, also after the block."""
+        self._early_handles[handle.id] = handle
+        self._refresh_handle(handle.id)
 
     def _refresh_handle(self, job_id: str) -> None:
         with suppress(JobNotFound):

@@ -80,9 +80,8 @@ class Substitute(Activation, list[Item]):
         """What takes the place of the broker, with the settings of this moment."""
         return _SubstituteBroker(self)
 
-    def make_handle(self, job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
-        """What delay() returns."""
-        return JobHandle(job_id, queue_name, duplicate=duplicate, backend=backend)
+    def on_handle(self, handle: JobHandle) -> None:
+        """A handle is what delay() returns."""
 
     @abstractmethod
     def on_workflow(self, flow: NewWorkflow) -> None:
@@ -106,14 +105,16 @@ class Substitute(Activation, list[Item]):
 
 
 def handles_of_substitutes() -> AbstractContextManager[object]:
-    """Let substitutes make the handles that delay() returns while they are active."""
+    """Let substitutes know the handles that delay() returns while they are active."""
     return mock.patch.object(import_module("django_rtq.core.tasks.task"), "JobHandle", _make_handle)
 
 
-def _make_handle(job_id: str, queue_name: str, *, duplicate: bool = False, backend: str = "") -> JobHandle:
-    broker = get_broker(backend)
-    make = broker.access.make_handle if isinstance(broker, _SubstituteBroker) else JobHandle
-    return make(job_id, queue_name, duplicate=duplicate, backend=backend)
+def _make_handle(*names: str, **options: Any) -> JobHandle:
+    handle: JobHandle = JobHandle(*names, **options)
+    broker = get_broker(handle.backend)
+    if isinstance(broker, _SubstituteBroker):
+        broker.access.on_handle(handle)
+    return handle
 
 
 class _SubstituteBroker(Broker):

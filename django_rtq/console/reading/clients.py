@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -190,10 +189,11 @@ class QueueClients:
     @cached_property
     def queued(self) -> Mapping[bytes, int]:
         """Jobs in the lanes of each client that has any."""
-        numbers = Counter[bytes]()
+        numbers: dict[bytes, int] = {}
         for client, number in zip(self._lane_clients, self.counts, strict=False):
-            numbers[client] += number
-        return +numbers
+            if number:
+                numbers[client] = numbers.get(client, 0) + number
+        return numbers
 
     @cached_property
     def scheduled(self) -> Mapping[bytes, int]:
