@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -10,14 +12,14 @@ from django.utils.translation import ngettext_lazy
 
 from django_rtq.console import permissions
 from django_rtq.console.acting.jobs import of_all_jobs
-from django_rtq.console.acting.switches import UNKNOWN_WORKER
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.nouns import Place
 from django_rtq.console.reading.selection import Selection
-from django_rtq.exceptions import LeaseNotExpired
+from django_rtq.exceptions import LeaseNotExpired, TooManyPausedTasks, WorkerNotFound
 from django_rtq.workflows.handle import Workflow
 
 CANCELLED_AT_ONCE = 2_000  # jobs of a workflow; heartbeats cancel the others
+_UNKNOWN = {WorkerNotFound: _("Nothing was done: worker %(name)s is unknown. It has exited or has only just started.")}
 
 
 def _forget(place: Place, target: Target) -> str | bool:
@@ -34,6 +36,87 @@ def _of_task(task: Any) -> Selection:
 
 
 ACTIONS = {
+    "pause_queue": Verb(
+        name="pause",
+        label=_("Pause queue"),
+        permission=permissions.PAUSE,
+        do=lambda place, target: place.queues[target.name].pause(by=target.by),
+        done=_("Queue %(name)s is paused. Running jobs continue, and no new jobs start."),
+        log=_("Paused."),
+        nothing=_("Queue %(name)s was already paused."),
+        applies=lambda queue: not queue.details.paused,
+    ),
+    "resume_queue": Verb(
+        name="resume",
+        label=_("Resume queue"),
+        permission=permissions.PAUSE,
+        do=lambda place, target: place.queues[target.name].resume(),
+        done=_("Queue %(name)s was resumed."),
+        log=_("Resumed."),
+        nothing=_("Queue %(name)s is not paused."),
+        applies=lambda queue: queue.details.paused,
+    ),
+    "pause_task": Verb(
+        name="pause",
+        label=_("Pause"),
+        permission=permissions.PAUSE_TASK,
+        do=lambda place, target: place.tasks[target.name].pause(target.queue, by=target.by),
+        done=_("Task %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start."),
+        log=_("Paused in %(queues)s."),
+        nothing=_("Task %(name)s was already paused."),
+        refused={TooManyPausedTasks: "%(error)s"},
+        applies=lambda task: not (task.is_internal or task.paused_in),
+    ),
+    "resume_task": Verb(
+        name="resume",
+        label=_("Resume"),
+        permission=permissions.PAUSE_TASK,
+        do=lambda place, target: place.tasks[target.name].resume(target.queue),
+        done=_("Task %(name)s was resumed in %(queues)s."),
+        log=_("Resumed in %(queues)s."),
+        nothing=_("Task %(name)s is not paused."),
+        applies=lambda task: bool(task.paused_in) and not task.is_internal,
+    ),
+    "pause_client": Verb(
+        name="pause",
+        label=_("Pause"),
+        permission=permissions.PAUSE_CLIENT,
+        do=lambda place, target: place.clients[target.name].pause(target.queue, by=target.by),
+        done=_("Client %(name)s is paused in %(queues)s. Its running jobs continue, and no new jobs start."),
+        log=_("Paused in %(queues)s."),
+        nothing=_("Client %(name)s was already paused."),
+        applies=lambda in_queue: in_queue.pause is None,
+    ),
+    "resume_client": Verb(
+        name="resume",
+        label=_("Resume"),
+        permission=permissions.PAUSE_CLIENT,
+        do=lambda place, target: place.clients[target.name].resume(target.queue),
+        done=_("Client %(name)s was resumed in %(queues)s."),
+        log=_("Resumed in %(queues)s."),
+        nothing=_("Client %(name)s is not paused."),
+        applies=lambda in_queue: in_queue.pause is not None,
+    ),
+    "quiet_worker": Verb(
+        name="quiet",
+        label=_("Quiet"),
+        permission=permissions.CONTROL,
+        do=lambda place, target: place.workers[target.name].quiet(by=target.by),
+        done=_("The rtq_worker of %(name)s was asked to go quiet: running jobs continue, and no new jobs start."),
+        log=_("Asked to go quiet."),
+        refused=_UNKNOWN,
+        applies=lambda worker: not (worker.is_lost or worker.is_quiet),
+    ),
+    "wake_worker": Verb(
+        name="wake",
+        label=_("Wake"),
+        permission=permissions.CONTROL,
+        do=lambda place, target: place.workers[target.name].wake(),
+        done=_("The rtq_worker of %(name)s was asked to start new jobs again."),
+        log=_("Asked to start new jobs again."),
+        refused=_UNKNOWN,
+        applies=lambda worker: worker.is_quiet and not worker.is_lost,
+    ),
     "purge_queue": of_all_jobs(
         "purge",
         _("Purge"),
@@ -117,7 +200,7 @@ ACTIONS = {
         do=lambda place, target: place.workers[target.name].stop(),
         done=_("The rtq_worker of %(name)s was asked to stop. It exits when its running jobs have finished."),
         log=_("Asked to stop."),
-        refused=UNKNOWN_WORKER,
+        refused=_UNKNOWN,
         applies=lambda worker: not worker.is_lost,
         title=_("Stop a worker"),
         question=_("This stops the rtq_worker of %(name)s and all its processes."),
@@ -144,3 +227,12 @@ ACTIONS = {
         applies=lambda worker: worker.is_lost,
     ),
 }
+
+
+def everywhere(noun: str, applies: Callable[[Any], bool], is_paused: Callable[[Any], bool]) -> tuple[Verb, Verb]:
+    """Pause and resume for all queues together."""
+    on, off = ACTIONS[f"pause_{noun}"], ACTIONS[f"resume_{noun}"]
+    return (
+        replace(on, label=_("Pause in all queues"), applies=lambda row: applies(row) and not is_paused(row)),
+        replace(off, label=_("Resume in all queues"), applies=lambda row: applies(row) and is_paused(row)),
+    )

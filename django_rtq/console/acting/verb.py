@@ -1,8 +1,8 @@
-"""What can be done with a subject, and all its words: a verb, and a switch, which is a verb and its opposite."""
+"""What can be done with a subject, and all its words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -70,15 +70,6 @@ class Verb:
     is_harmless: bool = False
     is_typed: bool = False  # whether the name has to be typed
 
-    @property
-    def verbs(self) -> Sequence[Verb]:
-        """The verbs of an action: itself."""
-        return (self,)
-
-    def of(self, row: Any) -> Verb:
-        """What the action does with a row."""
-        return self
-
     def run(self, place: Place, target: Target) -> Said:
         """Do it. Raises RTQError."""
         words, problem = target.words, ""
@@ -113,21 +104,3 @@ class Verb:
             return Said("nothing", self.nothing % target.words, answer=how)
         words = self.refused.get(how) or next(iter(self.refused.values()))
         return Said("refused", words % target.words, answer=how)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
-    """What can be on or off."""
-
-    is_on: Callable[[Any], bool]
-    on: Verb
-    off: Verb
-
-    @property
-    def verbs(self) -> Sequence[Verb]:
-        """Both."""
-        return (self.on, self.off)
-
-    def of(self, row: Any) -> Verb:
-        """What it does with a row: the one that changes something."""
-        return self.off if self.is_on(row) else self.on

@@ -14,7 +14,6 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import override
 
 from django_rtq.console.acting.actions import ACTIONS
-from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.acting.verb import Said, Target
 from django_rtq.console.commands.prompts import client_argument, known_queues, positive, system_user
 from django_rtq.console.merging import joined
@@ -202,9 +201,7 @@ class SheetCommand(ConsoleCommand):
         self, options: Options, noun: str, targets: Mapping[str, Target], would: Callable[[str], Any]
     ) -> dict[str, Said]:
         """What became of each, by name. `would`: what would become of it, with --dry-run."""
-        said, action = dict[str, Said](), options["action"]
-        switched = {verb.name: verb for verb in SWITCHES[noun].verbs}
-        verb = switched[action] if action in switched else ACTIONS[f"{action}_{noun}"]
+        said, verb = dict[str, Said](), ACTIONS[f"{options['action']}_{noun}"]
         try:
             with override("en"):
                 for name, target in targets.items():

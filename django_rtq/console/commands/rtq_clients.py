@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils.translation import override
 
-from django_rtq.console.acting.switches import SWITCHES
+from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.commands.command import AFTER, CLIENT, EVERY_QUEUE, LIMIT, NO_INPUT, Action, SheetCommand
 from django_rtq.console.commands.job_actions import purge
 from django_rtq.console.commands.prompts import client_argument, confirm, known_queues, positive
@@ -150,7 +150,7 @@ class Command(SheetCommand):
     def do_pause(self, options: Options) -> None:
         def where(shard: Readers, client: str, queue: str | None) -> list[str]:
             found = shard.clients.get(client, queue and [queue])
-            return [each.queue for each in found if SWITCHES["client"].of(each).name == options["action"]]
+            return [each.queue for each in found if ACTIONS[f"{options['action']}_client"].applies(each)]
 
         self.switch_in_queues(options, "client", options["clients"], where)
 

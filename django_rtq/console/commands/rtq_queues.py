@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from django_rtq.console.acting.switches import SWITCHES
+from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import NO_INPUT, Action, SheetCommand
 from django_rtq.console.commands.job_actions import purge
@@ -53,9 +53,9 @@ class Command(SheetCommand):
     def do_pause(self, options: Options) -> None:
         readers, action = self.readers, options["action"]
         names = known_queues(readers, options["queues"])
-        switch, targets = SWITCHES["queue"], {name: Target(name, by=system_user()) for name in names}
+        verb, targets = ACTIONS[f"{action}_queue"], {name: Target(name, by=system_user()) for name in names}
         every = readers.in_each_shard(lambda shard: shard.queues.details(names)) if options["dry_run"] else ()
-        would = {each.name for each in chain.from_iterable(every) if switch.of(Queue(each)).name == action}
+        would = {each.name for each in chain.from_iterable(every) if verb.applies(Queue(each))}
         said = self.run_each(options, "queue", targets, lambda name: "done" if name in would else "nothing")
         changed = [name for name, each in said.items() if each.how == "done"]
         self.report(options, {f"{action}d": names, "changed": changed}, [each.text for each in said.values()])

@@ -160,7 +160,7 @@ def beside_name(sheet: Sheet[Row], row: Row, viewer: Viewer) -> str:
 
 
 def _permissions(sheet: Sheet[Any]) -> set[str]:
-    return {verb.permission for action in sheet.actions for verb in action.verbs}
+    return {verb.permission for verb in sheet.actions}
 
 
 def _head(sheet: Sheet[Any], column: Column, viewer: Viewer, wanted: Wanted | None) -> dict[str, Any]:
@@ -253,8 +253,7 @@ def _menu(actions: str) -> str:
 
 def buttons(sheet: Sheet[Row], row: Row, viewer: Viewer) -> str:
     """What can be done with a row: in its menu, or on its own page."""
-    verbs = (action.of(row) for action in sheet.actions)
-    shown = (verb for verb in verbs if viewer.may(verb.permission) and verb.applies(row))
+    shown = (verb for verb in sheet.actions if viewer.may(verb.permission) and verb.applies(row))
     return mark_safe(" ".join(_button(verb, _address(sheet, row, verb, viewer)) for verb in shown))
 
 

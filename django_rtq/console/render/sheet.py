@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from django_rtq.console.acting.verb import Switch, Verb
+from django_rtq.console.acting.verb import Verb
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.column import Column
 
@@ -71,7 +71,7 @@ class Sheet(Generic[Row]):
     title: ClassVar[Any]
     key: ClassVar[str] = "name"  # the attribute that names a row
     columns: ClassVar[Sequence[Column]]
-    actions: ClassVar[Sequence[Verb | Switch]] = ()  # with one row
+    actions: ClassVar[Sequence[Verb]] = ()  # with one row
     filters: ClassVar[Mapping[str, Filter]] = {}
     order: ClassVar[str] = ""  # the name of the column by which it is sorted; "": as it is read
     section: ClassVar[str] = ""  # the column whose values are headings on pages. Its rows are read in that order

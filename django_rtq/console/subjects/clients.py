@@ -11,8 +11,7 @@ from urllib.parse import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq.console.acting.actions import ACTIONS
-from django_rtq.console.acting.switches import SWITCHES, everywhere
+from django_rtq.console.acting.actions import ACTIONS, everywhere
 from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.reading.clients import MAX_ENTRIES, STATES, AllClients, ClientInQueue
 from django_rtq.console.reading.readers import Readers
@@ -150,7 +149,7 @@ class InQueues(_OfOne):
 
     title, key = _("Queues"), "queue"
     columns = (Column("queue", _("Queue"), link=_list_url), *_OfOne.figures)
-    actions = (SWITCHES["client"], ACTIONS["limit_client"])
+    actions = (ACTIONS["pause_client"], ACTIONS["resume_client"], ACTIONS["limit_client"])
 
     def where(self, row: ClientInQueue) -> tuple[Sequence[str], Mapping[str, str]]:
         return [], {"client": row.client, "queue": row.queue}
@@ -169,8 +168,8 @@ class OneClient(Sheet[ClientRow]):
     model, title, key = "client", _("Clients"), "client"
     columns = (_name("client"),)
     actions = (
-        everywhere(SWITCHES["client"], lambda client: all(each.pause for each in client.in_queues),
-                   applies=lambda client: bool(client.in_queues)),
+        *everywhere("client", lambda client: bool(client.in_queues),
+                    lambda client: all(each.pause for each in client.in_queues)),
         ACTIONS["cancel_client"],
         ACTIONS["requeue_client"],
         ACTIONS["erase_client"],

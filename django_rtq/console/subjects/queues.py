@@ -12,7 +12,6 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.acting.actions import ACTIONS
-from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.formatting import format_number
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.overview import Overview, QueueRow
@@ -113,7 +112,7 @@ class Queues(Sheet[Queue]):
         Column("holds", _("Held back"), lambda queue: queue.details.holds or None, under="name"),
     )
     per_page = 100  # a page that is fetched every few seconds
-    actions = (SWITCHES["queue"], ACTIONS["purge_queue"], ACTIONS["forget_queue"])
+    actions = (ACTIONS["pause_queue"], ACTIONS["resume_queue"], ACTIONS["purge_queue"], ACTIONS["forget_queue"])
     empty = Empty(
         _("No queue has been used yet."),
         _("Start a worker, then enqueue a job:"),

@@ -11,8 +11,7 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq.console.acting.actions import ACTIONS
-from django_rtq.console.acting.switches import SWITCHES, everywhere
+from django_rtq.console.acting.actions import ACTIONS, everywhere
 from django_rtq.console.acting.verb import MAX_QUEUES_NAMED
 from django_rtq.console.formatting import LIST_LABELS, names_text, number_text
 from django_rtq.console.merging import grouped
@@ -142,7 +141,7 @@ class Tasks(Sheet[TaskRow]):
         Column("paused", _("Paused"), attrgetter("pauses"), PAUSES, under="task"),
         Column("options", _("Options"), kind=OPTIONS, under="task"),
     )  # fmt: skip
-    actions = (SWITCHES["task"],)
+    actions = (ACTIONS["pause_task"], ACTIONS["resume_task"])
     about = _("Metrics of the last 24 hours.")
     empty = Empty(
         _("No task is registered."),
@@ -177,7 +176,11 @@ class OneTask(Sheet[WholeTask]):
 
     model, title, key, columns = "registeredtask", _("Tasks"), "task", Tasks.columns[:1]
     actions = (
-        everywhere(SWITCHES["task"], lambda task: len(task.paused_in) == len(task.details.queues) > 0),
+        *everywhere(
+            "task",
+            lambda task: not task.is_internal,
+            lambda task: len(task.paused_in) == len(task.details.queues) > 0,
+        ),
         ACTIONS["cancel_task"],
         ACTIONS["requeue_task"],
     )
@@ -228,7 +231,7 @@ class QueuesOfTask(Sheet[InQueue]):
         *map(_jobs, ("queued", "scheduled", "retrying", "running")),
         _jobs("dead", "rtq-is-bad"),
     )  # fmt: skip
-    actions = (SWITCHES["task"],)
+    actions = (ACTIONS["pause_task"], ACTIONS["resume_task"])
 
     def where(self, row: InQueue) -> tuple[Sequence[str], Mapping[str, str]]:
         return [row.task], {"queue": row.name}

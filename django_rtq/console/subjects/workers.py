@@ -10,7 +10,6 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from django_rtq.console.acting.actions import ACTIONS
-from django_rtq.console.acting.switches import SWITCHES
 from django_rtq.console.formatting import format_number
 from django_rtq.console.output import facts
 from django_rtq.console.reading.details import WorkerDetails
@@ -55,7 +54,7 @@ class Workers(Sheet[WorkerDetails]):
         Column("last_seen_seconds", _("Last seen"), kind=DURATION),
         Column("state", _("State"), _state, states(STATES), under="name"),
     )
-    actions = (SWITCHES["worker"], ACTIONS["stop_worker"], ACTIONS["reclaim_worker"])
+    actions = (ACTIONS["quiet_worker"], ACTIONS["wake_worker"], ACTIONS["stop_worker"], ACTIONS["reclaim_worker"])
     section, unnamed, per_page = "host", _("Unknown host"), 15
     empty = Empty(
         _("No worker is running."),

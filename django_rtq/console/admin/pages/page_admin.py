@@ -16,7 +16,7 @@ from django.urls import URLPattern, path
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from django_rtq.console.acting.verb import Said, Switch, Target, Verb
+from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation_links, search_url
@@ -81,10 +81,9 @@ class PageAdmin(admin.ModelAdmin):
         of_row = [Route("<str:name>/", "change", self.page)] if self.page else []
         return [Route("", "changelist", self.list), *self.action_routes(), *of_row]
 
-    def action_routes(self, path: str = "<str:name>/", actions: Sequence[Verb | Switch] = ()) -> list[Route]:
+    def action_routes(self, path: str = "<str:name>/", actions: Sequence[Verb] = ()) -> list[Route]:
         """The addresses of what can be done with one row. A form is a method of the name of its verb."""
-        verbs = (verb for action in actions or self.sheet.actions for verb in action.verbs)
-        by_name = {verb.name: verb for verb in verbs if not verb.page}
+        by_name = {verb.name: verb for verb in actions or self.sheet.actions if not verb.page}
         return [
             Route(
                 f"{path}{name.replace('_', '-')}/",

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq.console import permissions
-from django_rtq.console.acting.switches import SWITCHES
+from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
@@ -32,7 +32,7 @@ class WorkerAdmin(PageAdmin):
 
     def wake_all(self, request: HttpRequest) -> HttpResponse:
         """Ask all rtq_worker to start jobs again."""
-        place, wake = place_of(request), SWITCHES["worker"].off
+        place, wake = place_of(request), ACTIONS["wake_worker"]
         for name in {worker.supervisor_name: worker.name for worker in place.workers}.values():
             wake.run(place, Target(name))  # one that has exited since refuses
         log_action(request, self.model(name="*"), str(wake.log))
