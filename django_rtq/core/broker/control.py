@@ -14,7 +14,7 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import Keys, QueueKeys
 from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
-from django_rtq.core.broker.worker_messages import CancelRequest, read_cancel_requests, read_renewed
+from django_rtq.core.broker.worker_messages import CancelRequests, read_cancel_requests, read_renewed
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.job import StrEnum
 from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
@@ -57,7 +57,7 @@ def send_command(broker: Broker, supervisor: str, command: WorkerCommand, *, by:
 
 def read_commands(
     broker: WorkerBroker, supervisor: str, queues: Sequence[str], workers: Sequence[str]
-) -> tuple[Order | None, list[CancelRequest]]:
+) -> tuple[Order | None, CancelRequests]:
     """The last command, if any, and the cancel requests for jobs of these workers. Renews their leases, too."""
     read: Command = ("GET", broker.keys.control(supervisor))
     text, *replies = broker.redis.execute([read, *broker.renew_commands(queues, workers)], resend=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,12 +78,8 @@ class ClaimResult:
             self.statuses.add(text)
 
 
-class CancelRequest(NamedTuple):
-    """A request to cancel a running job."""
-
-    worker: str
-    job_id: str
-    how: str  # "ask" the job, or "terminate" its process
+#: Of running jobs: worker and job id -> "ask" the job to stop, or "terminate" its process.
+CancelRequests = Mapping[tuple[str, str], str]
 
 
 class HeartbeatResult(NamedTuple):
@@ -91,7 +87,7 @@ class HeartbeatResult(NamedTuple):
 
     seconds: float | None  # until the next lease of any worker ends, in queues that it tended; None: there is no worker
     expired: list[str]  # queues in which one has ended
-    cancel_requests: list[CancelRequest]  # for jobs of the workers whose leases were renewed
+    cancel_requests: CancelRequests  # for jobs of the workers whose leases were renewed
     unknown: set[str]  # workers whose leases have expired: they were not renewed, and their jobs are others' now
     due: list[str]  # queues in which there is something to promote
     repairs: dict[str, int]  # queue -> the lane from which on its lanes are to be repaired
@@ -113,10 +109,10 @@ def read_renewed(replies: Iterable[Any]) -> list[Renewed]:
     return [Renewed(*entry) for reply in replies for entry in reply]
 
 
-def read_cancel_requests(renewed: Iterable[Renewed]) -> list[CancelRequest]:
+def read_cancel_requests(renewed: Iterable[Renewed]) -> CancelRequests:
     """The cancel requests in replies of the script `renew`."""
     flat = [word.decode() for of_queue in renewed for word in of_queue.asked]
-    return [CancelRequest(*flat[i : i + 3]) for i in range(0, len(flat), 3)]
+    return {(flat[i], flat[i + 1]): flat[i + 2] for i in range(0, len(flat), 3)}
 
 
 def earliest_seconds(replies: Iterable[Sequence[Any]]) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ try:
 except ImportError:  # not CPython
     from signal import getsignal
 
-Handler = Callable[[int, Any], None]
+Handlers = Sequence[tuple[int, Callable[[int, Any], None]]]
 
 _OURS = __name__.rpartition(".")[0]
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGALRM)
@@ -30,26 +30,17 @@ def memory_bytes(pid: int | str = "self") -> int | None:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-class SignalHandlers:
-    """Installs the signal handlers of a worker process, restores them after jobs, and resets them in forks of a job.
+def install_handlers(handlers: Handlers) -> None:
+    """Install these handlers for the life of the process. Its forks get the default handlers. For the main thread."""
+    restore_handlers(handlers)
+    _reset_in_forks()
 
-    For the main thread.
-    """
 
-    def __init__(self) -> None:
-        self._handlers: list[tuple[int, Handler]] = []
-
-    def install(self, handlers: Mapping[int, Handler]) -> None:
-        """Install these handlers for the life of the process. Its forks get the default handlers."""
-        self._handlers = list(handlers.items())
-        self.restore()
-        _reset_in_forks()
-
-    def restore(self) -> None:
-        """Restore handlers that a job has replaced. Called after every job: takes a fraction of a microsecond."""
-        for signum, handler in self._handlers:
-            if getsignal(signum) is not handler:
-                signal.signal(signum, handler)
+def restore_handlers(handlers: Handlers) -> None:
+    """Restore handlers that a job has replaced. Called after every job: takes a fraction of a microsecond."""
+    for signum, handler in handlers:
+        if getsignal(signum) is not handler:
+            signal.signal(signum, handler)
 
 
 def stop_signals() -> list[signal.Signals]:

@@ -42,7 +42,7 @@ def sent_commands(monkeypatch):
 
 @pytest.mark.usefixtures("_worker")
 def test_leases_are_renewed_and_queues_are_named(redis, broker):
-    assert broker.heartbeat([QUEUE, "low"], NOTE, promote=True) == (LEASE_SECONDS, [], [], set(), [], {}, {})
+    assert broker.heartbeat([QUEUE, "low"], NOTE, promote=True) == (LEASE_SECONDS, [], {}, set(), [], {}, {})
 
     assert snapshot(redis)["rtq:queues"] == {QUEUE, "low"}
 
@@ -177,5 +177,5 @@ def test_the_supervisor_hears_which_of_its_own_jobs_are_to_stop(broker, access):
     notes = {WORKER: {}, "w3": {}}
     result = broker.heartbeat([QUEUE, "low"], notes, promote=False)
 
-    assert result.cancel_requests == [(WORKER, job.id, "ask")]
-    assert broker.heartbeat([QUEUE], {"w2": {}}, promote=False).cancel_requests == [("w2", other.id, "terminate")]
+    assert result.cancel_requests == {(WORKER, job.id): "ask"}
+    assert broker.heartbeat([QUEUE], {"w2": {}}, promote=False).cancel_requests == {("w2", other.id): "terminate"}

@@ -26,7 +26,7 @@ from django_rtq.core.broker.worker_messages import ClaimResult
 from django_rtq.core.extension import parts, required
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay, log_trouble
-from django_rtq.core.worker.operating_system import ignore_signal, memory_bytes
+from django_rtq.core.worker.operating_system import ignore_signal, install_handlers, memory_bytes
 from django_rtq.core.worker.options import EXIT_DONE, EXIT_RECYCLED, WorkerOptions
 from django_rtq.core.worker.process.run import Run, runs_of
 from django_rtq.core.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
@@ -112,13 +112,12 @@ class WorkerProcess:
 
     def install_handlers(self) -> None:
         """Install the signal handlers. The runner restores them after jobs that replace them."""
-        self._runner.handlers.install(
-            {
-                signal.SIGTERM: self.on_stop_signal,
-                signal.SIGUSR1: self.on_control_signal,
-                signal.SIGINT: ignore_signal,  # Ctrl-C signals the whole process group; the supervisor sends SIGTERM
-            }
-        )
+        self._runner.handlers = [
+            (signal.SIGTERM, self.on_stop_signal),
+            (signal.SIGUSR1, self.on_control_signal),
+            (signal.SIGINT, ignore_signal),  # Ctrl-C signals the whole process group; the supervisor sends SIGTERM
+        ]
+        install_handlers(self._runner.handlers)
 
     def on_stop_signal(self, signum: int = 0, frame: object = None) -> None:
         """Signal handler: claim no more jobs. Sets a flag, and ends a wait.

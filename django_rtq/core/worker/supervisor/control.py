@@ -14,13 +14,13 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from django_rtq.core.broker.control import WorkerCommand, read_commands
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.broker.worker_messages import CancelRequest
+from django_rtq.core.broker.worker_messages import CancelRequests
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.threads import Loop
 from django_rtq.core.worker.options import WorkerOptions
@@ -30,8 +30,6 @@ from django_rtq.core.worker.supervisor.process_pool import ChildProcess
 logger = logging.getLogger("django_rtq")
 
 MAX_WAIT_SECONDS = 60.0  # between two checks whether the connection leads to the master
-
-CancelModes = Mapping[tuple[str, str], str]
 
 
 class ControlListener(Loop):
@@ -46,10 +44,9 @@ class ControlListener(Loop):
         self.supervisor = f"{options.name}:{os.getpid()}:{secrets.token_hex(4)}"
         self.command: WorkerCommand | None = None
         self._commanded_by, self._commanded_at = "", 0.0  # who sent it, and when it came, on time.monotonic()
-        # (worker, job id) -> "ask" or "terminate". One for each thread that asks Redis, so that a late reply to one
-        # does not revert what the other has read since.
-        self._polled: CancelModes = {}
-        self._from_heartbeat: CancelModes = {}
+        # One for each thread that asks Redis: a late reply to one does not revert what the other has read since.
+        self._polled: CancelRequests = {}
+        self._from_heartbeat: CancelRequests = {}
         self._broker = broker
         self._queues = options.queues
         self._processes = processes
@@ -68,7 +65,7 @@ class ControlListener(Loop):
             self.command, self._commanded_by = order
             self._commanded_at = time.monotonic()
             self._wake()
-        self._polled = _as_modes(requests)
+        self._polled = requests
         if requests:
             self._wake()
         return 0.0
@@ -81,9 +78,9 @@ class ControlListener(Loop):
             info["quiet_by"] = self._commanded_by
         return info
 
-    def on_cancel_requests(self, requests: Sequence[CancelRequest]) -> None:
+    def on_cancel_requests(self, requests: CancelRequests) -> None:
         """Take the cancel requests that the heartbeat has read."""
-        self._from_heartbeat = _as_modes(requests)
+        self._from_heartbeat = requests
         if requests:
             self._wake()
 
@@ -113,7 +110,3 @@ class ControlListener(Loop):
             elif "ask" in modes and job_id not in process.terminated:
                 process.shared.request_cancel(job_id)
                 process.kill(signal.SIGUSR1)
-
-
-def _as_modes(requests: Sequence[CancelRequest]) -> CancelModes:
-    return {(worker, job_id): mode for worker, job_id, mode in requests}

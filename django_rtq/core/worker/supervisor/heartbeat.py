@@ -20,7 +20,7 @@ from django_rtq.core import signals
 from django_rtq.core.broker.redis.commands import Argument, Command
 from django_rtq.core.broker.scripts import own_version
 from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.broker.worker_messages import CancelRequest, HeartbeatResult
+from django_rtq.core.broker.worker_messages import CancelRequests, HeartbeatResult
 from django_rtq.core.conf.config import project_name
 from django_rtq.core.extension import parts
 from django_rtq.core.jobs.job import about_jobs
@@ -68,7 +68,7 @@ class Heartbeat(Loop):
         processes: LiveProcesses,
         *,
         promotes: bool,
-        on_cancel_requests: Callable[[Sequence[CancelRequest]], None] = lambda requests: None,
+        on_cancel_requests: Callable[[CancelRequests], None] = lambda requests: None,
         supervisor_info: Callable[[], Mapping[str, Argument]] = dict,
     ) -> None:
         # After an outage nothing is reclaimed for half a lease time: every supervisor has to renew within it.

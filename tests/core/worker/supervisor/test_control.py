@@ -3,7 +3,6 @@
 import pytest
 
 from django_rtq.core.broker.control import WorkerCommand, send_command
-from django_rtq.core.broker.worker_messages import CancelRequest
 from django_rtq.core.worker.options import WorkerOptions
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.control import ControlListener
@@ -101,7 +100,7 @@ def test_an_answer_that_the_heartbeat_got_late_takes_no_wish_back(broker, contro
     job = asked_job(broker)
     runs(child, job)
     control.tick()
-    control.on_cancel_requests([])
+    control.on_cancel_requests({})
     control.cancel_jobs(child)
 
     assert (woken, child.signals) == ([True], ["SIGUSR1"])
@@ -122,7 +121,7 @@ def test_the_main_thread_finds_the_request_as_soon_as_it_is_woken(broker, contro
     if reader == "listener":
         control.tick()
     else:
-        control.on_cancel_requests([CancelRequest(WORKER, job.id, "ask")])
+        control.on_cancel_requests({(WORKER, job.id): "ask"})
 
     assert woken_at_once == [["SIGUSR1"]]
 

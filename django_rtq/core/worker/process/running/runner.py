@@ -22,7 +22,7 @@ from django_rtq.core.extension import required
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay
-from django_rtq.core.worker.operating_system import SignalHandlers
+from django_rtq.core.worker.operating_system import Handlers, restore_handlers
 from django_rtq.core.worker.options import EXIT_FAILED, EXIT_OUT_OF_MEMORY
 from django_rtq.core.worker.outcome import Acked, Outcome
 from django_rtq.core.worker.process.progress import ProgressWriter
@@ -135,7 +135,7 @@ class Runner:
         self._watch = BatchWatch(session, self._release)
         self._is_stopping = False  # the process is told to stop
         self._is_hurried = False  # it is, or was told to be quiet since the last look
-        self.handlers = SignalHandlers()
+        self.handlers: Handlers = []  # of signals, which jobs may replace
 
     @cached_property
     def _calls(self) -> Any:
@@ -178,7 +178,7 @@ class Runner:
                 done += self._calls.run(run, batch)
             else:
                 self._run_alone(run)
-            self.handlers.restore()
+            restore_handlers(self.handlers)
             now = time.perf_counter()
             slowest, last, done = max(slowest, now - last), now, done + 1
         if is_watched:

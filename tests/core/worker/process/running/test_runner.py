@@ -204,14 +204,13 @@ def test_a_runner_can_be_stopped_twice_and_before_it_ran_anything(make):
         runner.stop()
 
 
-def test_a_job_that_takes_signals_takes_them_from_none_that_was_claimed_with_it(make, monkeypatch):
+def test_a_job_that_takes_signals_takes_them_from_none_that_was_claimed_with_it(make):
     runner, session, _ = make(1)
     keep_batches_whole(runner)
     before = {signum: signal.getsignal(signum) for signum in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)}
-    monkeypatch.setattr("django_rtq.core.worker.operating_system._reset_in_forks", lambda: None)
     own = operating_system.ignore_signal
     try:
-        runner.handlers.install(dict.fromkeys(before, own))
+        runner.handlers = [(signum, own) for signum in before]
         runner.run([signal_run("take_signals"), signal_run("handlers")])
         assert {signal.getsignal(signum) for signum in before} == {own}
     finally:
