@@ -75,7 +75,8 @@ class _Worker:
         from django_rtq.core.worker.process.session import WorkerSession
         from django_rtq.core.worker.shared_memory import SharedState
 
-        self._at_once, broker, shared = at_once, for_workers(get_broker()), SharedState(slots)
+        self._slots, self._at_once = slots, at_once
+        broker, shared = for_workers(get_broker()), SharedState(slots)
         self._session: WorkerSession = WorkerSession(broker, shared, ["default"], base_name="scene")
         self._runner: Runner = runner_class(slots)(broker.config, shared, self._session)
 
@@ -94,7 +95,7 @@ class _Worker:
 
         while True:
             self._runner.clear_finished_flag()
-            fetched = self._session.fetch(self._at_once, idle=self._runner.idle_slots)
+            fetched = self._session.fetch(self._at_once, idle=self._slots)
             if not fetched.found:
                 return
             self._runner.run([run for claimed in fetched.claimed for run in runs_of(claimed, self._session.worker)])

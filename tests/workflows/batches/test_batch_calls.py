@@ -61,7 +61,7 @@ def test_a_call_takes_one_slot_and_all_its_jobs_run(make, journal):
     runner.run([together("abc", "gate", "open")])
     journal.wait("batch", "a b c")
 
-    assert (runner.idle_slots, runner.wanted()) == (0, 1)
+    assert (runner.is_idle, runner.wanted()) == (False, 1)
     assert sorted(shared.running()) == ["a", "b", "c"]
 
     journal.open("open")

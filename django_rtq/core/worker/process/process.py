@@ -167,7 +167,8 @@ class WorkerProcess:
         if self._options.max_jobs is not None:
             wanted = min(wanted, self._options.max_jobs - self._jobs_done)
         queues, is_woken = self._options.order(), self._reader.token_key is not None
-        fetched = self._session.fetch(wanted, idle=self._runner.idle_slots, queues=queues, is_woken=is_woken)
+        idle = self._options.concurrency if self._runner.is_idle else 0
+        fetched = self._session.fetch(wanted, idle=idle, queues=queues, is_woken=is_woken)
         if wanted:
             self._reader.return_signal(fetched, queues)
         if fetched.error is not None and not fetched.found:
@@ -182,8 +183,7 @@ class WorkerProcess:
             return True
         # Where there are limits no job is claimed ahead: it would count for them, though it does not run yet.
         has_limits = any(claimed.has_limits for claimed in fetched.claimed)
-        self._runner.note_claim(0 if has_limits else fetched.found)
-        self._runner.set_suspect_next(is_suspect_next="suspect" in fetched.statuses)
+        self._runner.note_claim(0 if has_limits else fetched.found, is_suspect_next="suspect" in fetched.statuses)
         if fetched.found:
             if self._shared.is_supervisor_dozing and not self._is_orphan():
                 os.kill(self._parent, signal.SIGCHLD)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from django_rtq import signals
-from django_rtq.core.worker.shared_memory import ACKED, Revoked, SharedState
+from django_rtq.core.worker.shared_memory import _STATUS, ACKED, Revoked, SharedState
 from django_rtq.core.worker.supervisor.watchdog import ALIVE_CHECK_SECONDS, CHECK_SECONDS, Watchdog
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.jobs import QUEUE, claimed_job, claimed_jobs, new_job
@@ -137,7 +137,7 @@ def test_what_a_child_was_about_to_give_back_is_given_back_for_it(redis, look, s
 def test_what_started_in_the_last_moment_is_not_given_back(redis, look, shared, batch, clock):
     def start():
         shared.finish(1, ACKED, 60_000, b"1")
-        shared._memory[128 + 2] = 2  # its look at the mark was a moment before the mark
+        shared._memory[_STATUS + 2] = 2  # its look at the mark was a moment before the mark
 
     clock.in_sleep = start
     look(2)

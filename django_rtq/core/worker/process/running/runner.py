@@ -114,7 +114,6 @@ class Runner:
     """Runs the jobs of a claim one after another, in the main thread."""
 
     is_idle = True  # no job is running: always so between two claims
-    idle_slots = 1  # the number of slots if no job is running, else 0
     is_settled = True  # no job is running, and the last claim has sent all outcomes
     has_waiting = False  # whether claimed jobs wait for a slot
 
@@ -142,8 +141,9 @@ class Runner:
         """What runs jobs of tasks with `batch`."""
         return required("call_runner")(self._executor, self._record, self._release)
 
-    def note_claim(self, found: int) -> None:
-        """A claim has found so many jobs."""
+    def note_claim(self, found: int, *, is_suspect_next: bool) -> None:
+        """A claim has found so many jobs. The next one of the queue may have crashed a worker, and waits for a process
+        that runs few other jobs."""
         self._size.note_claim(found)
 
     def wanted(self) -> int:
@@ -152,9 +152,6 @@ class Runner:
 
     def clear_finished_flag(self) -> None:
         """A claim follows: it sends the outcomes of all jobs that are over now."""
-
-    def set_suspect_next(self, *, is_suspect_next: bool) -> None:
-        """Whether the next job of the queue has crashed a worker, and waits for a process that runs few other jobs."""
 
     def run(self, runs: Sequence[Run]) -> int:
         """Run the jobs of one claim, and record their outcomes. Returns how many were not released."""

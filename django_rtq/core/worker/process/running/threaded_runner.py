@@ -62,11 +62,6 @@ class ThreadedRunner(Runner):
         """Whether claimed jobs wait for a slot."""
         return bool(self._waiting)
 
-    @property
-    def idle_slots(self) -> int:  # type: ignore[override]
-        """All slots if all are free, else 0."""
-        return self._slots if self.is_idle else 0
-
     def wanted(self) -> int:
         """One for each free slot, and some ahead; none while suspects run, or wait until all slots are free.
 
@@ -83,8 +78,8 @@ class ThreadedRunner(Runner):
         """A claim follows: it sends the outcomes of all jobs that are over now."""
         self._has_finished = False
 
-    def set_suspect_next(self, *, is_suspect_next: bool) -> None:
-        """If so, claim nothing until all slots are free, or another worker has claimed it."""
+    def note_claim(self, found: int, *, is_suspect_next: bool) -> None:
+        """If a suspect is next, claim nothing until all slots are free, or another worker has claimed it."""
         self._is_suspect_next = is_suspect_next
 
     def run(self, runs: Sequence[Run]) -> int:

@@ -68,13 +68,13 @@ def test_an_idle_runner_wants_as_many_as_it_has_slots(patient, busy, journal):
     assert runner.wanted() == 4  # ahead
     open_gates(journal, "abcd")
     wait_until(lambda: runner.is_idle)
-    assert (runner.wanted(), runner.idle_slots) == (4, 4)
+    assert (runner.wanted(), runner.is_idle) == (4, True)
 
 
 def test_the_next_one_starts_when_a_slot_is_free(patient, busy, journal):
     runner, session, shared = busy
     assert runner.run([run_of("e", "gate", "e"), run_of("f", "agate", "f")]) == 2
-    assert (shared.waiting(), runner.wanted(), runner.idle_slots) == (["e", "f"], 2, 0)
+    assert (shared.waiting(), runner.wanted(), runner.is_idle) == (["e", "f"], 2, False)
     journal.open("a")
     journal.wait("start", "e")
     assert (shared.waiting(), sorted(shared.running())) == (["f"], ["b", "c", "d", "e"])
@@ -146,8 +146,8 @@ def test_what_the_supervisor_has_revoked_is_neither_run_nor_given_back(patient, 
 def test_suspects_are_not_claimed_ahead_of_others(patient, busy, journal):
     runner, _, _ = busy
     runner.run([run_of("e")])
-    runner.set_suspect_next(is_suspect_next=True)
+    runner.note_claim(0, is_suspect_next=True)
     assert runner.wanted() == 0
     open_gates(journal, "abcd")
     wait_until(lambda: runner.is_idle)
-    assert (runner.wanted(), runner.idle_slots) == (4, 4)
+    assert (runner.wanted(), runner.is_idle) == (4, True)

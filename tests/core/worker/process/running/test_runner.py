@@ -134,13 +134,13 @@ def test_a_runner_is_not_settled_before_finished_jobs_are_reported(make, journal
 def test_a_suspect_waits_until_the_slots_are_empty_and_then_has_them_alone(make, journal):
     runner, _, _ = make(2)
     runner.run([run_of("beside", "gate", "one")])
-    runner.set_suspect_next(is_suspect_next=True)
+    runner.note_claim(0, is_suspect_next=True)
     assert runner.wanted() == 0
     journal.open("one")
     wait_until(lambda: runner.is_idle)
     assert runner.wanted() == 2
     runner.run([run_of("suspect", "gate", "two", crashes=1)])
-    runner.set_suspect_next(is_suspect_next=False)
+    runner.note_claim(0, is_suspect_next=False)
     assert runner.wanted() == 0
     journal.open("two")
     wait_until(lambda: runner.is_idle)
@@ -149,17 +149,17 @@ def test_a_suspect_waits_until_the_slots_are_empty_and_then_has_them_alone(make,
 
 def test_suspects_that_came_together_run_beside_each_other_and_nothing_else_does(make, journal):
     runner, _, _ = make(4)
-    assert runner.idle_slots == 4
+    assert runner.is_idle
     runner.run([run_of(name, "gate", name, crashes=1) for name in ("one", "two")])
-    runner.set_suspect_next(is_suspect_next=True)
+    runner.note_claim(0, is_suspect_next=True)
     for gate in ("one", "two"):
         journal.wait("start", gate)
     for number, gate in enumerate(("one", "two"), 1):
-        assert (runner.wanted(), runner.idle_slots) == (0, 0)
+        assert (runner.wanted(), runner.is_idle) == (0, False)
         journal.open(gate)
         wait_until(lambda number=number: runner._free == 2 + number)
 
-    assert (runner.wanted(), runner.idle_slots) == (4, 4)
+    assert (runner.wanted(), runner.is_idle) == (4, True)
 
 
 def test_jobs_that_end_together_are_settled_in_one_round_trip(make, journal, monkeypatch):
