@@ -6,8 +6,7 @@ The form is that of Django (D78).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -33,19 +32,10 @@ Factory = Callable[[Callable[..., Any]], Any]  # gets the next callable, and ret
 _FORM = "has to be a function that gets `run` and returns a callable, or a class with the methods `run` and `enqueue`."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Middleware:
-    """An entry of RTQ["MIDDLEWARE"]: its factories."""
-
-    path: str
-    enqueue: Factory | None
-    run: Factory | None
-
-
 @lru_cache(maxsize=8)
-def load(paths: Sequence[str]) -> Sequence[Middleware]:
-    """Import the entries of the setting. Raises ConfigurationError."""
-    return tuple(filter(None, map(_load, paths)))
+def load(paths: Sequence[str]) -> Sequence[tuple[str, Mapping[str, Factory | None]]]:
+    """Import the entries of the setting: their paths, and their factories by side. Raises ConfigurationError."""
+    return [(path, _load(path)) for path in paths]
 
 
 def wrap(paths: Sequence[str], side: Side, innermost: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,22 +44,21 @@ def wrap(paths: Sequence[str], side: Side, innermost: Callable[..., Any]) -> Cal
     If the callable is a coroutine function, so is the result.
     """
     wrapped, is_async = innermost, iscoroutinefunction(innermost)
-    for middleware in reversed(load(tuple(paths))):
-        factory: Factory | None = getattr(middleware, side)
-        if factory is None:
+    for path, factories in reversed(load(tuple(paths))):
+        if (factory := factories.get(side)) is None:
             continue
         if not getattr(factory, "async_capable" if is_async else "sync_capable", not is_async):
-            raise ConfigurationError(_wrong_kind(middleware.path, side, is_async=is_async))
+            raise ConfigurationError(_wrong_kind(path, side, is_async=is_async))
         try:
             outer = factory(wrapped)
         except MiddlewareNotUsed:
             continue
         except Exception as error:
-            told = f"{_where(middleware.path)}: its factory for {side!r} raised {type(error).__name__}: {error}"
+            told = f"{_where(path)}: its factory for {side!r} raised {type(error).__name__}: {error}"
             raise ConfigurationError(f"{told}. It {_FORM}") from error
         if not callable(outer):
             raise ConfigurationError(
-                f"{_where(middleware.path)}: its factory for {side!r} returned {outer!r}, but has to return a callable."
+                f"{_where(path)}: its factory for {side!r} returned {outer!r}, but has to return a callable."
             )
         if is_async and not iscoroutinefunction(outer):
             outer = _marked(outer)
@@ -90,11 +79,11 @@ def check(paths: Sequence[str], *, has_functions: bool, has_coroutines: bool) ->
 def can_wrap(paths: Sequence[str], side: Side, *, is_async: bool) -> bool:
     """Whether all middleware can be put around coroutine functions, or around plain ones."""
     kind = "async_capable" if is_async else "sync_capable"
-    factories = (getattr(middleware, side) for middleware in load(tuple(paths)))
+    factories = (factories.get(side) for _, factories in load(tuple(paths)))
     return all(getattr(factory, kind, not is_async) for factory in factories if factory is not None)
 
 
-def _load(path: str) -> Middleware | None:
+def _load(path: str) -> Mapping[str, Factory | None]:
     try:
         entry = import_string(path)
     except ImportError as error:
@@ -105,17 +94,17 @@ def _load(path: str) -> Middleware | None:
     if hasattr(entry, "delay") or not (has_sides or callable(entry)):  # a task, which would run in each check
         raise ConfigurationError(f"{_where(path)} is {entry!r}, but {_FORM}")
     if not has_sides:
-        return Middleware(path=path, enqueue=None, run=entry)
+        return {"run": entry}
     if inspect.isclass(entry):
         try:
             entry = entry()
         except MiddlewareNotUsed:
-            return None
+            return {}
         except Exception as error:
             raise ConfigurationError(
                 f"{_where(path)} cannot be created without arguments: {type(error).__name__}: {error}"
             ) from error
-    return Middleware(path=path, enqueue=getattr(entry, "enqueue", None), run=getattr(entry, "run", None))
+    return {side: getattr(entry, side, None) for side in ("enqueue", "run")}
 
 
 def _nothing(argument: Any) -> None: ...
