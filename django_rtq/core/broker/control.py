@@ -7,20 +7,13 @@ reads them at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import Keys, QueueKeys
 from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
-from django_rtq.core.broker.worker_messages import CancelRequests, read_cancel_requests, read_renewed
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.job import StrEnum
 from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
-
-if TYPE_CHECKING:
-    from django_rtq.core.broker.worker_broker import WorkerBroker  # who sends commands need not load it
 
 KEPT_MS = 3_600_000  # a command, a token; a supervisor that has not read them for so long is dead
 #: Why a job was not cancelled, after its id.
@@ -35,33 +28,11 @@ class WorkerCommand(StrEnum):
     STOP = "stop"  # as after SIGTERM
 
 
-class Order(NamedTuple):
-    """A command, and who sent it."""
-
-    command: WorkerCommand
-    by: str = ""  # "": not known
-
-    @classmethod
-    def read(cls, text: bytes) -> Order:
-        """Read a stored command: "<command>" or "<command> <who>"."""
-        command, _space, by = text.decode(errors="replace").partition(" ")
-        return cls(WorkerCommand(command), by)
-
-
 def send_command(broker: Broker, supervisor: str, command: WorkerCommand, *, by: str = "") -> None:
-    """Store a command and wake the supervisor."""
+    """Store a command, and by whom, for WorkerBroker.read_commands(), and wake the supervisor."""
     text = f"{command.value} {by}".rstrip()
     store: Command = ("SET", broker.keys.control(supervisor), text, "PX", KEPT_MS)
     broker.redis.execute([store, *_wake_commands(broker.keys, supervisor)], resend=True)
-
-
-def read_commands(
-    broker: WorkerBroker, supervisor: str, queues: Sequence[str], workers: Sequence[str]
-) -> tuple[Order | None, CancelRequests]:
-    """The last command, if any, and the cancel requests for jobs of these workers. Renews their leases, too."""
-    read: Command = ("GET", broker.keys.control(supervisor))
-    text, *replies = broker.redis.execute([read, *broker.renew_commands(queues, workers)], resend=True)
-    return Order.read(text) if text else None, read_cancel_requests(read_renewed(replies))
 
 
 def supervisor_of(broker: Broker, worker: str) -> str:

@@ -18,6 +18,7 @@ from django_rtq.core.broker.scripts import AT_ONCE, MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.broker.server_info import check_format, format_commands, note_loss
 from django_rtq.core.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.core.broker.worker_messages import (
+    CancelRequests,
     ClaimResult,
     HeartbeatResult,
     earliest_seconds,
@@ -176,6 +177,15 @@ class WorkerBroker(Broker):
         return failures
 
     # -- for supervisors
+
+    def read_commands(
+        self, supervisor: str, queues: Sequence[str], workers: Sequence[str]
+    ) -> tuple[str, CancelRequests]:
+        """The last command and by whom, as send_command() has stored it, "" if there is none; and the cancel requests
+        for jobs of these workers. Renews their leases, too."""
+        read: Command = ("GET", self.keys.control(supervisor))
+        text, *replies = self.redis.execute([read, *self.renew_commands(queues, workers)], resend=True)
+        return (text or b"").decode(errors="replace"), read_cancel_requests(read_renewed(replies))
 
     def other_projects(self, project: str) -> list[str]:
         """The projects, other than this one, of up to 200 workers that were alive during the last four lease times."""

@@ -62,18 +62,8 @@ class ClaimResult:
             place = end + counts
             tried = {reply[i]: (reply[i + 1], reply[i + 2]) for i in range(end, place, 3)} if counts else {}
             text, _, limits = status.decode().partition(" ")
-            self.claimed.append(
-                Claimed(
-                    queues[number - 1],
-                    text,
-                    now_ms,
-                    reply[start:end:2],
-                    reply[start + 1 : end : 2],
-                    tried,
-                    bool(limits),
-                    limits == "timed",
-                )
-            )
+            queue, ids, records = queues[number - 1], reply[start:end:2], reply[start + 1 : end : 2]
+            self.claimed.append(Claimed(queue, text, now_ms, ids, records, tried, bool(limits), limits == "timed"))
             self.found += jobs
             self.statuses.add(text)
 

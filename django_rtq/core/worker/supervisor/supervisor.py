@@ -18,28 +18,32 @@ from __future__ import annotations
 import logging
 import math
 import os
+import secrets
 import select
 import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from django_rtq.core import logs
 from django_rtq.core.broker.control import WorkerCommand
+from django_rtq.core.broker.redis.blocking_reader import BlockingReader
+from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.broker.task_backends import shard_of
 from django_rtq.core.broker.worker_broker import WorkerBroker
+from django_rtq.core.broker.worker_messages import CancelRequests
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.scheduler.scheduler import scheduler_loops
 from django_rtq.core.threads import Loop, pause_loops, stop_all
 from django_rtq.core.worker.operating_system import stop_signals
 from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_OK, EXIT_RECYCLED, WorkerOptions
 from django_rtq.core.worker.shared_memory import Revoked
-from django_rtq.core.worker.supervisor.control import ControlListener
 from django_rtq.core.worker.supervisor.crash_recovery import STOP_REPLY_TIMEOUT_SECONDS, CrashRecovery
 from django_rtq.core.worker.supervisor.fork_schedule import Crash, ForkSchedule
-from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
+from django_rtq.core.worker.supervisor.heartbeat import Heartbeat, LiveProcesses
 from django_rtq.core.worker.supervisor.process_pool import ChildProcess, ProcessPool
 from django_rtq.core.worker.supervisor.watchdog import Watchdog
 
@@ -49,6 +53,7 @@ logger = logging.getLogger("django_rtq")
 CHECK_SECONDS = 0.5  # between two checks of time limits
 DOZE_SECONDS = 15.0  # the same at most while no job runs: a process that claims jobs wakes the main thread
 FORK_CHECK_SECONDS = 0.05  # the same, while a fork is due
+MAX_CONTROL_SECONDS = 60.0  # between two checks whether the connection of the control leads to the master
 PAUSE_SECONDS = 0.1  # how long one try to fork waits for the loops to pause; it blocks the main thread
 
 
@@ -123,6 +128,91 @@ class HealthFile:
         if self._path is not None:
             with suppress(OSError):
                 self._path.unlink()
+
+
+class ControlListener(Loop):
+    """Remote control: cancel requests for jobs of the supervisor, and the commands quiet, work and stop.
+
+    Its thread waits for a control signal: a blocking read in Redis. Then it reads the requests and the command, and
+    wakes the main thread, which applies them. A control signal may get lost: they are stored in Redis, and the
+    heartbeat reads the requests as well.
+    """
+
+    name = "control"
+
+    def __init__(
+        self, broker: WorkerBroker, options: WorkerOptions, processes: LiveProcesses, wake: Callable[[], None]
+    ) -> None:
+        super().__init__()
+        self.supervisor = f"{options.name}:{os.getpid()}:{secrets.token_hex(4)}"
+        self.command: WorkerCommand | None = None
+        self._commanded_by, self._commanded_at = "", 0.0  # who sent it, and when it came, on time.monotonic()
+        # One for each thread that asks Redis: a late reply to one does not revert what the other has read since.
+        self._polled: CancelRequests = {}
+        self._from_heartbeat: CancelRequests = {}
+        self._broker = broker
+        self._queues = options.queues
+        self._processes = processes
+        self._wake = wake
+        self._reader = BlockingReader(
+            broker.connection_settings,
+            [broker.keys.control_signal(self.supervisor)],
+            role="control",
+        )
+
+    def tick(self) -> float:
+        """Read the command and the cancel requests."""
+        workers = [shared.worker for _, shared in self._processes() if shared.worker]
+        text, requests = self._broker.read_commands(self.supervisor, self._queues, workers)
+        command, _space, by = text.partition(" ")
+        if command and command != self.command:
+            self.command, self._commanded_by, self._commanded_at = WorkerCommand(command), by, time.monotonic()
+            self._wake()
+        self._polled = requests
+        if requests:
+            self._wake()
+        return 0.0
+
+    def info(self) -> dict[str, Argument]:
+        """Where to leave commands; for how long the processes have been told to be quiet, and by whom, if they are."""
+        info: dict[str, Argument] = {"supervisor_name": self.supervisor}
+        if self.command is WorkerCommand.QUIET:
+            info["quiet_seconds"] = f"{time.monotonic() - self._commanded_at:.0f}"
+            info["quiet_by"] = self._commanded_by
+        return info
+
+    def on_cancel_requests(self, requests: CancelRequests) -> None:
+        """Take the cancel requests that the heartbeat has read."""
+        self._from_heartbeat = requests
+        if requests:
+            self._wake()
+
+    def wait(self, seconds: float) -> None:
+        """Block until a control signal."""
+        while not self._stopped.is_set() and not self._reader.wait(MAX_CONTROL_SECONDS, is_exact=False):
+            pass
+
+    def interrupt(self) -> None:
+        """End the blocking read, and so the thread."""
+        self._reader.interrupt()
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def cancel_jobs(self, process: ChildProcess) -> None:
+        """Pass on cancel requests, or kill the process to terminate a job. Repeated: a job may just have started."""
+        polled, from_heartbeat = self._polled, self._from_heartbeat
+        for job_id in process.shared.running() if polled or from_heartbeat else ():
+            job = (process.shared.worker, job_id)
+            modes = (polled.get(job), from_heartbeat.get(job))
+            if "terminate" in modes and job_id not in process.terminated:
+                process.terminated.append(job_id)
+                extra = about_jobs([job_id])
+                logger.warning("process %d killed: job %s is to be terminated", process.pid, job_id, extra=extra)
+                process.kill(signal.SIGKILL)
+            elif "ask" in modes and job_id not in process.terminated:
+                process.shared.request_cancel(job_id)
+                process.kill(signal.SIGUSR1)
 
 
 class Supervisor:

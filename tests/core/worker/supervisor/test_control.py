@@ -5,8 +5,8 @@ import pytest
 from django_rtq.core.broker.control import WorkerCommand, send_command
 from django_rtq.core.worker.options import WorkerOptions
 from django_rtq.core.worker.shared_memory import SharedState
-from django_rtq.core.worker.supervisor.control import ControlListener
 from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
+from django_rtq.core.worker.supervisor.supervisor import ControlListener
 from tests.support.jobs import QUEUE, WORKER, asked_job, claimed_job
 from tests.support.waiting import wait_until
 
