@@ -25,7 +25,7 @@ def let_heartbeats_tend(broker, queue=QUEUE):
     forget = ("HDEL", clock, "tended", "counted")  # as if a lease had passed
     broker.redis.execute_one(forget)
     while goes_on:
-        _, lost, _ = for_workers(broker).tend(for_workers(broker).heartbeat([queue], {}, promote=True))
+        _, lost, _ = for_workers(broker).tend(for_workers(broker).heartbeat([queue], {}, promote=True)[0])
         if lost:
             for_workers(broker).repair_jobs(queue)
         goes_on = int(broker.redis.execute([("HGET", clock, "repaired"), forget])[0] or 0) > 0

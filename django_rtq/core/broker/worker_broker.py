@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QUEUE_KEYS, Keys
@@ -20,7 +21,7 @@ from django_rtq.core.broker.settlement import Settlement, settlement_calls, take
 from django_rtq.core.broker.worker_messages import (
     CancelRequests,
     ClaimResult,
-    HeartbeatResult,
+    Renewed,
     earliest_seconds,
     promoted_ids,
     read_cancel_requests,
@@ -234,12 +235,12 @@ class WorkerBroker(Broker):
         *,
         promote: bool,
         reads: Mapping[str, Sequence[Command]] = NOTHING,
-    ) -> HeartbeatResult:
+    ) -> tuple[dict[str, Renewed], dict[str, list[Any]]]:
         """What a supervisor does every few seconds before anything else, in one round trip.
 
         It renews the leases of its workers, stores what the admin shows of them, reads the version of the stored
         schedules, notices when Redis has lost its data, sends what chores of apps have to know (`reads`), and says what
-        there is to do, such as the queues that nobody has tended lately: see tend(). Raises FormatMismatch.
+        there is to do in each of the queues: see tend(). Returns that, and replies to `reads`. Raises FormatMismatch.
         """
         # First: a caller that cancels a running job asks the script, then reads here which supervisor to wake. If the
         # info came after the renewal, a cancellation between the two would be seen only at the next heartbeat.
@@ -261,32 +262,25 @@ class WorkerBroker(Broker):
             with suppress(BrokerFull):
                 note_loss(self.redis, self.keys, data_id)
         self._data_id = data_id or self._data_id
-        renewed = read_renewed(checked(replies["renew"]))
-        by_queue = dict(zip(queues, renewed, strict=True))
+        renewed = dict(zip(queues, read_renewed(checked(replies["renew"])), strict=True))
         (version,) = replies["schedules"]
         if not isinstance(version, BrokerError):  # the scheduler says so if it is
             self.schedules.set_version(version)
-        return HeartbeatResult(
-            seconds=earliest_seconds(renewed),
-            expired=[queue for queue, of_queue in by_queue.items() if of_queue.lease_ms == 0],
-            cancel_requests=read_cancel_requests(renewed),
-            unknown={name.decode() for of_queue in renewed for name in of_queue.unknown},
-            due=[queue for queue, of_queue in by_queue.items() if of_queue.has_due],
-            repairs={queue: of_queue.next_lane for queue, of_queue in by_queue.items() if of_queue.next_lane >= 0},
-            replies={chore: replies[chore] for chore in reads},
-        )
+        return renewed, {chore: replies[chore] for chore in reads}
 
-    def tend(self, beat: HeartbeatResult) -> tuple[dict[str, list[str]], dict[str, int], list[BrokerError]]:
+    def tend(self, renewed: Mapping[str, Renewed]) -> tuple[dict[str, list[str]], dict[str, int], list[BrokerError]]:
         """Promote due jobs, in case the scheduler that was woken for them is dead, repair some lanes, and count jobs
-        in no place (D160), in the queues of this heartbeat. Returns, by queue, what was promoted, and how many jobs are
+        in no place (D160), as a heartbeat has found it. Returns, by queue, what was promoted, and how many jobs are
         in no place (-1: unknown); and what was refused. Raises BrokerUnavailable."""
-        commands = [self.promote_command(queue) for queue in beat.due]
-        commands += [self.repair_command(queue, start) for queue, start in beat.repairs.items()]
+        due = [queue for queue, of_queue in renewed.items() if of_queue.has_due]
+        repairs = {queue: of_queue.next_lane for queue, of_queue in renewed.items() if of_queue.next_lane >= 0}
+        commands = [self.promote_command(queue) for queue in due]
+        commands += [self.repair_command(queue, start) for queue, start in repairs.items()]
         replies, promoted, lost, refused = self.redis.execute_each(commands, resend=True), {}, {}, []
-        for place, (queue, reply) in enumerate(zip((*beat.due, *beat.repairs), replies, strict=True)):
+        for place, (queue, reply) in enumerate(zip((*due, *repairs), replies, strict=True)):
             if isinstance(reply, BrokerError):
                 refused.append(reply)
-            elif place < len(beat.due):
+            elif place < len(due):
                 promoted[queue] = promoted_ids(reply)
             elif in_no_place := reply[1]:
                 lost[queue] = in_no_place

@@ -72,23 +72,11 @@ class ClaimResult:
 CancelRequests = Mapping[tuple[str, str], str]
 
 
-class HeartbeatResult(NamedTuple):
-    """The reply to WorkerBroker.heartbeat()."""
-
-    seconds: float | None  # until the next lease of any worker ends, in queues that it tended; None: there is no worker
-    expired: list[str]  # queues in which one has ended
-    cancel_requests: CancelRequests  # for jobs of the workers whose leases were renewed
-    unknown: set[str]  # workers whose leases have expired: they were not renewed, and their jobs are others' now
-    due: list[str]  # queues in which there is something to promote
-    repairs: dict[str, int]  # queue -> the lane from which on its lanes are to be repaired
-    replies: dict[str, list[Any]] = {}  # by chore: to what it has to know
-
-
 class Renewed(NamedTuple):
     """What the script `renew` replies about a queue."""
 
     lease_ms: int  # until the earliest lease of any worker ends; -1: there is none, or it does not tend the queue
-    unknown: list[bytes]  # workers that were considered dead
+    unknown: list[bytes]  # workers whose leases have expired: they were not renewed, and their jobs are others' now
     asked: list[bytes]  # of each job of the caller's workers that was asked to stop: worker, id, how
     has_due: int  # 1: promote has something to do
     next_lane: int  # where repair_lanes has to go on; -1: not now

@@ -7,6 +7,7 @@ import pytest
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import name_of
 from django_rtq.core.broker.worker_broker import TENDED_IN_A_LEASE, WorkerBroker
+from django_rtq.core.broker.worker_messages import earliest_seconds, read_cancel_requests
 from tests.support.jobs import QUEUE, WORKER, asked_job, claimed_job, let_fall_due, let_lapse, queued_job, scheduled_job
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.snapshots import changes, snapshot
@@ -23,9 +24,10 @@ def _worker(broker):
 
 def beat(broker, notes=NOTE, *, promote=True):
     """One beat for two queues, and what it finds to tend."""
-    found = broker.heartbeat([QUEUE, "low"], notes, promote=promote)
-    promoted, lost, refused = broker.tend(found)
-    return SimpleNamespace(**found._asdict(), promoted=promoted, lost=lost, refused=refused)
+    renewed, _ = broker.heartbeat([QUEUE, "low"], notes, promote=promote)
+    promoted, lost, _ = broker.tend(renewed)
+    expired = [queue for queue, of_queue in renewed.items() if of_queue.lease_ms == 0]
+    return SimpleNamespace(seconds=earliest_seconds(renewed.values()), expired=expired, promoted=promoted, lost=lost)
 
 
 def sent_commands(monkeypatch):
@@ -42,7 +44,8 @@ def sent_commands(monkeypatch):
 
 @pytest.mark.usefixtures("_worker")
 def test_leases_are_renewed_and_queues_are_named(redis, broker):
-    assert broker.heartbeat([QUEUE, "low"], NOTE, promote=True) == (LEASE_SECONDS, [], {}, set(), [], {}, {})
+    renewed, replies = broker.heartbeat([QUEUE, "low"], NOTE, promote=True)
+    assert (renewed, replies) == (dict.fromkeys([QUEUE, "low"], (LEASE_SECONDS * 1000, [], [], 0, -1)), {})
 
     assert snapshot(redis)["rtq:queues"] == {QUEUE, "low"}
 
@@ -74,7 +77,7 @@ def test_a_repair_goes_on_whichever_supervisor_comes_next(redis, broker):
 
     for start in (b"100", b"0", b"100"):
         other = WorkerBroker(broker.config)
-        other.tend(other.heartbeat([QUEUE], {}, promote=True))
+        other.tend(other.heartbeat([QUEUE], {}, promote=True)[0])
         assert redis.hget(clock, "repaired") == start
         redis.hdel(clock, "tended")
 
@@ -175,7 +178,8 @@ def test_the_supervisor_hears_which_of_its_own_jobs_are_to_stop(broker, access):
     access.cancel(other.id, terminate=True)
 
     notes = {WORKER: {}, "w3": {}}
-    result = broker.heartbeat([QUEUE, "low"], notes, promote=False)
+    renewed, _ = broker.heartbeat([QUEUE, "low"], notes, promote=False)
+    of_other, _ = broker.heartbeat([QUEUE], {"w2": {}}, promote=False)
 
-    assert result.cancel_requests == {(WORKER, job.id): "ask"}
-    assert broker.heartbeat([QUEUE], {"w2": {}}, promote=False).cancel_requests == {("w2", other.id): "terminate"}
+    assert read_cancel_requests(renewed.values()) == {(WORKER, job.id): "ask"}
+    assert read_cancel_requests(of_other.values()) == {("w2", other.id): "terminate"}

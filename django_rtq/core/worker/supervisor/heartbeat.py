@@ -20,7 +20,7 @@ from django_rtq.core import signals
 from django_rtq.core.broker.redis.commands import Argument, Command
 from django_rtq.core.broker.scripts import own_version
 from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.broker.worker_messages import CancelRequests, HeartbeatResult
+from django_rtq.core.broker.worker_messages import CancelRequests, Renewed, earliest_seconds, read_cancel_requests
 from django_rtq.core.conf.config import project_name
 from django_rtq.core.extension import parts
 from django_rtq.core.jobs.job import about_jobs
@@ -85,11 +85,12 @@ class Heartbeat(Loop):
         self._chore_seconds = min(MAX_CHORE_SECONDS, lease / 4 - self._interval / 2)
         first, later = ([c for make in parts(of) for c in make(broker, queues)] for of in ("duties", "chores"))
         self._of_apps: list[Chore] = [*first, *later]
-        #: What comes after the duties, each until a moment (time.monotonic()): True if it goes on soon.
-        self._chores: dict[str, Callable[[HeartbeatResult, float], object]] = {
-            **{chore.name: partial(_do, chore) for chore in first},
+        #: What follows, each with what was read for it, or else of the queues, and until a moment (time.monotonic()).
+        #: True: it goes on soon.
+        self._chores: dict[str, Callable[[Any, float], object]] = {
+            **{chore.name: chore.do for chore in first},
             "promotion and repairs": self._tend,
-            **{chore.name: partial(_do, chore) for chore in later},
+            **{chore.name: chore.do for chore in later},
             "other projects": self._warn_of_other_projects,
         }
         self._failing: set[str] = set()  # what has failed the last time, and was logged
@@ -123,25 +124,27 @@ class Heartbeat(Loop):
         infos = self._infos(processes)
         try:
             reads = {chore.name: chore.reads for chore in self._of_apps}
-            result = self._broker.heartbeat(self._queues, infos, promote=self._promotes, reads=reads)
+            renewed, replies = self._broker.heartbeat(self._queues, infos, promote=self._promotes, reads=reads)
         except FormatMismatch as error:
             self.mismatch = error
             self.on_mismatch()
             raise
+        unknown = {name.decode() for of_queue in renewed.values() for name in of_queue.unknown}
         for _, shared in processes:
             if shared.worker in infos:
-                shared.renewed_at = -started if shared.worker in result.unknown else started
-        if self._stand_in in result.unknown:
+                shared.renewed_at = -started if shared.worker in unknown else started
+        if self._stand_in in unknown:
             self._stand_in = ""
-        for queue in result.expired:
+        expired = [queue for queue, of_queue in renewed.items() if of_queue.lease_ms == 0]
+        for queue in expired:
             earliest = self._apart(f"reclaiming jobs of queue {queue}", partial(self._reclaim, queue))
             interval = interval if earliest is None else min(interval, earliest + 0.01)
-        if not result.expired and result.seconds is not None:
-            interval = min(interval, result.seconds + 0.01)
-        self._apart("cancelling jobs", partial(self._on_cancel_requests, result.cancel_requests))
+        if not expired and (seconds := earliest_seconds(renewed.values())) is not None:
+            interval = min(interval, seconds + 0.01)
+        self._apart("cancelling jobs", partial(self._on_cancel_requests, read_cancel_requests(renewed.values())))
         until = time.monotonic() + self._chore_seconds
         for name, chore in [*self._chores.items()]:
-            if self._apart(name, partial(chore, result, until)):
+            if self._apart(name, partial(chore, replies.get(name, renewed), until)):
                 interval = min(interval, CHORE_SECONDS)
         return interval
 
@@ -172,7 +175,7 @@ class Heartbeat(Loop):
             infos[self._stand_in] = {**self._common_info(), "slots": 0, "crash_loop": self._crash_loop}
         return infos
 
-    def _warn_of_other_projects(self, result: HeartbeatResult, until: float) -> None:
+    def _warn_of_other_projects(self, renewed: Mapping[str, Renewed], until: float) -> None:
         del self._chores["other projects"]  # once
         others = self._broker.other_projects(project_name())
         if others:
@@ -188,8 +191,8 @@ class Heartbeat(Loop):
             signals.send_reclaimed(Heartbeat, queue, "", taken)
         return seconds
 
-    def _tend(self, result: HeartbeatResult, until: float) -> None:
-        promoted, lost, refused = self._broker.tend(result)
+    def _tend(self, renewed: Mapping[str, Renewed], until: float) -> None:
+        promoted, lost, refused = self._broker.tend(renewed)
         signals.send_promoted(Heartbeat, promoted)
         for queue, number in lost.items():
             self._apart(f"repairing queue {queue}", partial(self._repair_jobs, queue, number, until))
@@ -272,7 +275,3 @@ class Heartbeat(Loop):
         if claimed_at:
             info["claim_seconds"] = f"{time.monotonic() - claimed_at:.3f}"
         return info
-
-
-def _do(chore: Chore, result: HeartbeatResult, until: float) -> object:
-    return chore.do(result.replies[chore.name], until)
