@@ -1,7 +1,7 @@
 """Jobs that a session claims and settles, without a worker process."""
 
 from django_rtq.core.worker.outcome import Acked
-from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.process.run import runs_of
 from tests.support.jobs import queued_job
 
 BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
@@ -18,11 +18,8 @@ def claim(session, wanted=10):
 
 def claim_unread(session, wanted=10):
     """The same, before anybody has looked into the records."""
-    return [
-        Run(claimed.queue, job_id, record, worker=session.worker, now_ms=claimed.now_ms)
-        for claimed in session.fetch(wanted, idle=True).claimed
-        for job_id, record in zip(claimed.ids, claimed.records, strict=True)
-    ]
+    fetched = session.fetch(wanted, idle=True)
+    return [run for claimed in fetched.claimed for run in runs_of(claimed, session.worker)]
 
 
 def enqueue(broker, count=1):

@@ -6,29 +6,23 @@ import pytest
 
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.worker.outcome import Acked, Buried, Cancelled, Expired, Retried
-from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.run_metrics import make_metrics
 from django_rtq.core.worker.shared_memory import TEXTS, SharedState
 from django_rtq.core.worker.supervisor.crash_recovery import settle_finished
+from tests.core.worker import claimed_runs
+from tests.core.worker.claimed_runs import BODY
 from tests.support.apps import needs
 from tests.support.jobs import QUEUE, let_fall_due, queued_job
 from tests.support.snapshots import place_of, places_of, snapshot
 
-BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
 DONE = Acked('{"state":"succeeded","task":"tests.app.tasks.note","attempt":1,"seconds":0.1,"kept":60,"result":"x"}')
 OUTCOMES = [DONE, Acked(""), Retried(ValueError("x"), 60), Buried(ValueError("x")), Expired(), Cancelled()]
 
 
-def claim(session, shared, wanted=10):
+def claim(session, shared):
     """Runs of what a fetch brings, on the page."""
-    runs = []
-    for claimed in session.fetch(wanted, idle=True).claimed:
-        for place, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True)):
-            counts = claimed.counts.get(place, (0, 0))
-            run = Run(claimed.queue, job_id, record, worker=session.worker, now_ms=claimed.now_ms, counts=counts)
-            run.open()
-            runs.append(run)
+    runs = claimed_runs.claim(session)
     shared.start_batch([run.job_id for run in runs])
     for place, run in enumerate(runs):
         run.entry = place

@@ -9,6 +9,7 @@ from django_rtq import signals
 from django_rtq.core.worker.shared_memory import _STATUS, ACKED, Revoked, SharedState
 from django_rtq.core.worker.supervisor.watchdog import ALIVE_CHECK_SECONDS, CHECK_SECONDS, Watchdog
 from django_rtq.exceptions import BrokerUnavailable
+from tests.core.worker.clocks import Clock
 from tests.support.jobs import QUEUE, claimed_job, claimed_jobs, new_job
 from tests.support.receivers import receiving
 from tests.support.snapshots import place_of, snapshot
@@ -16,14 +17,10 @@ from tests.support.snapshots import place_of, snapshot
 WORKER = "w1"
 
 
-class Clock:
-    """Time passes only when a test lets it. What happens in a sleep may be said."""
+class SleepingClock(Clock):
+    """What happens in a sleep may be said."""
 
-    def __init__(self):
-        self.now, self.in_sleep = 1000.0, lambda: None
-
-    def monotonic(self):
-        return self.now
+    in_sleep = staticmethod(lambda: None)
 
     def sleep(self, seconds):
         self.in_sleep()
@@ -31,7 +28,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    clock = Clock()
+    clock = SleepingClock()
     monkeypatch.setattr("django_rtq.core.worker.supervisor.watchdog.time", clock)
     return clock
 
