@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import time
 from bisect import insort
-from dataclasses import dataclass
 
 from django_rtq.core.threads import ReconnectDelay
 
@@ -23,16 +22,6 @@ MAX_TICK_WAIT_SECONDS = 2.0  # how long a fork waits for running ticks, which ma
 HEALTHY_SECONDS = 10.0  # a process that crashes after a longer life is replaced at once
 CRASHES_WITHOUT_PAUSE = 3  # in a row, early, and before a job
 FIRST_CRASH_PAUSE_SECONDS = 0.1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crash:
-    """How a process crashed."""
-
-    reason: str  # such as "exited with code 70"
-    lived_seconds: float
-    has_claimed: bool  # it had a reply to a claim
-    has_run: bool  # it had started a job
 
 
 class ForkSchedule:
@@ -73,9 +62,15 @@ class ForkSchedule:
         """Whether a process may be forked now."""
         return self.seconds <= 0
 
-    def on_crash(self, crash: Crash, *, redis_answered_at: float) -> None:
-        """Schedule the replacement of a crashed process. `redis_answered_at`: the last reply to the supervisor."""
-        if not crash.has_claimed and not crash.has_run:
+    def on_crash(
+        self, reason: str, *, lived_seconds: float, has_claimed: bool, has_run: bool, redis_answered_at: float
+    ) -> None:
+        """Schedule the replacement of a process that crashed, such as "exited with code 70".
+
+        `has_claimed`: it had a reply to a claim; `has_run`: it had started a job. `redis_answered_at`: the last reply
+        to the supervisor.
+        """
+        if not has_claimed and not has_run:
             # It died before it claimed anything: that delays all forks. It counts only if Redis has replied since the
             # failed start before it: while Redis is unreachable no process can claim jobs.
             self._failed_starts += 1
@@ -84,21 +79,21 @@ class ForkSchedule:
             self._delay_forks(0.1 * 2.0 ** min(self._failed_starts, 10))
             self.add()
             if self._failed_starts >= CRASHES_WITHOUT_PAUSE:
-                self._loop = crash.reason, self._not_before + HEALTHY_SECONDS
+                self._loop = reason, self._not_before + HEALTHY_SECONDS
             return
         self._failed_starts = self._counted_failures = 0
-        if crash.has_run or crash.lived_seconds >= HEALTHY_SECONDS:
+        if has_run or lived_seconds >= HEALTHY_SECONDS:
             self.add()
             return
         now = time.monotonic()
-        crashes, forget_at = self._early_crashes.get(crash.reason, (0, math.inf))
+        crashes, forget_at = self._early_crashes.get(reason, (0, math.inf))
         crashes = 1 if now >= forget_at else crashes + 1
         doublings = crashes - CRASHES_WITHOUT_PAUSE - 1
         pause = min(FIRST_CRASH_PAUSE_SECONDS * 2.0 ** min(doublings, 20), MAX_PAUSE_SECONDS) if doublings >= 0 else 0.0
-        self._early_crashes[crash.reason] = crashes, now + pause + HEALTHY_SECONDS
+        self._early_crashes[reason] = crashes, now + pause + HEALTHY_SECONDS
         self.add(pause)
         if pause:
-            self._loop = crash.reason, now + pause + HEALTHY_SECONDS
+            self._loop = reason, now + pause + HEALTHY_SECONDS
 
     @property
     def crash_loop(self) -> str:

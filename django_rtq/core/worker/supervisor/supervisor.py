@@ -42,7 +42,7 @@ from django_rtq.core.worker.operating_system import stop_signals
 from django_rtq.core.worker.options import EXIT_CANNOT_START, EXIT_OK, EXIT_RECYCLED, WorkerOptions
 from django_rtq.core.worker.shared_memory import Revoked
 from django_rtq.core.worker.supervisor.crash_recovery import STOP_REPLY_TIMEOUT_SECONDS, CrashRecovery
-from django_rtq.core.worker.supervisor.fork_schedule import Crash, ForkSchedule
+from django_rtq.core.worker.supervisor.fork_schedule import ForkSchedule
 from django_rtq.core.worker.supervisor.heartbeat import Heartbeat, LiveProcesses
 from django_rtq.core.worker.supervisor.process_pool import ChildProcess, ProcessPool
 from django_rtq.core.worker.supervisor.watchdog import Watchdog
@@ -352,14 +352,14 @@ class Supervisor:
             return
         shared, reason = process.shared, process.exit_reason(status)
         jobs_done, claimed_at = shared.last_claim()
-        crash = Crash(
-            reason=reason,
+        was_loop = self._fork_schedule.crash_loop
+        self._fork_schedule.on_crash(
+            reason,
             lived_seconds=time.monotonic() - shared.made_at,
             has_claimed=claimed_at > 0,
             has_run=bool(jobs_done or shared.running() or shared.finished()),
+            redis_answered_at=self._heartbeat.last_success_at,
         )
-        was_loop = self._fork_schedule.crash_loop
-        self._fork_schedule.on_crash(crash, redis_answered_at=self._heartbeat.last_success_at)
         if self._fork_schedule.crash_loop and not was_loop:
             logger.error(
                 "worker %s: processes keep crashing before they run a job (%s); replacements are delayed, each time "

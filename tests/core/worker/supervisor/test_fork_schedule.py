@@ -1,7 +1,5 @@
 """How many processes still have to be forked, and when a supervisor gives up."""
 
-import dataclasses
-
 import pytest
 
 from django_rtq.core.worker.supervisor import fork_schedule
@@ -10,20 +8,19 @@ from django_rtq.core.worker.supervisor.fork_schedule import (
     HEALTHY_SECONDS,
     MAX_FAILED_STARTS,
     MAX_PAUSE_SECONDS,
-    Crash,
     ForkSchedule,
 )
 from tests.core.worker.clocks import Clock
 
-FAILED_START = Crash(reason="exited with code 70", lived_seconds=0.1, has_claimed=False, has_run=False)
-CRASH = Crash(reason="exited with code 70", lived_seconds=0.1, has_claimed=True, has_run=False)
-CRASH_IN_JOB = Crash(reason="was killed by SIGSEGV", lived_seconds=0.1, has_claimed=True, has_run=True)
+CRASH = {"reason": "exited with code 70", "lived_seconds": 0.1, "has_claimed": True, "has_run": False}
+FAILED_START = {**CRASH, "has_claimed": False}
+CRASH_IN_JOB = {**CRASH, "reason": "was killed by SIGSEGV", "has_run": True}
 IN_A_ROW = 20
 
 
 def crash(schedule, crash=CRASH):
     """A process crashes. Returns the pause before its replacement."""
-    schedule.on_crash(crash, redis_answered_at=0.0)
+    schedule.on_crash(**crash, redis_answered_at=0.0)
     return schedule.seconds
 
 
@@ -49,7 +46,7 @@ def test_forks_are_added_and_done(clock):
 def test_a_false_start_puts_off_all_forks_each_time_for_longer(clock):
     schedule, pauses = ForkSchedule(1), []
     for _ in range(8):
-        schedule.on_crash(FAILED_START, redis_answered_at=0.0)
+        schedule.on_crash(**FAILED_START, redis_answered_at=0.0)
         before = clock.now
         while not schedule.is_due:
             clock.now += 0.05
@@ -65,7 +62,7 @@ def test_false_starts_in_a_row_are_hopeless(clock):
     for number in range(MAX_FAILED_STARTS):
         assert not schedule.should_give_up, number
         clock.now += 1
-        schedule.on_crash(FAILED_START, redis_answered_at=clock.now - 0.5)
+        schedule.on_crash(**FAILED_START, redis_answered_at=clock.now - 0.5)
 
     assert schedule.should_give_up
 
@@ -74,7 +71,7 @@ def test_one_that_has_worked_breaks_the_row(clock):
     schedule = ForkSchedule(1)
     for number in range(3 * MAX_FAILED_STARTS):
         clock.now += 1
-        schedule.on_crash(CRASH if number % 9 == 8 else FAILED_START, redis_answered_at=clock.now - 0.5)
+        schedule.on_crash(**(CRASH if number % 9 == 8 else FAILED_START), redis_answered_at=clock.now - 0.5)
 
     assert not schedule.should_give_up
 
@@ -83,12 +80,12 @@ def test_while_redis_does_not_answer_no_false_start_counts(clock):
     schedule, answered_at = ForkSchedule(1), clock.now
     for _ in range(5 * MAX_FAILED_STARTS):
         clock.now += 1
-        schedule.on_crash(FAILED_START, redis_answered_at=answered_at)
+        schedule.on_crash(**FAILED_START, redis_answered_at=answered_at)
     assert not schedule.should_give_up
 
     # It is back, and that says nothing of those that died before.
     clock.now += 1
-    schedule.on_crash(FAILED_START, redis_answered_at=clock.now)
+    schedule.on_crash(**FAILED_START, redis_answered_at=clock.now)
     assert not schedule.should_give_up
 
 
@@ -96,8 +93,8 @@ def test_early_crashes_in_a_row_are_followed_by_longer_and_longer_pauses(clock):
     schedule, pauses = ForkSchedule(0), []
     for _ in range(IN_A_ROW):
         pauses.append(round(crash(schedule), 6))
-        assert schedule.crash_loop == (CRASH.reason if pauses[-1] else "")
-        clock.now += pauses[-1] + CRASH.lived_seconds
+        assert schedule.crash_loop == (CRASH["reason"] if pauses[-1] else "")
+        clock.now += pauses[-1] + CRASH["lived_seconds"]
         schedule.on_forked()
 
     assert pauses[: CRASHES_WITHOUT_PAUSE + 1] == [0.0] * CRASHES_WITHOUT_PAUSE + [pytest.approx(0.1)]
@@ -111,8 +108,8 @@ def test_early_crashes_in_a_row_are_followed_by_longer_and_longer_pauses(clock):
     "how",
     [
         CRASH_IN_JOB,
-        dataclasses.replace(CRASH_IN_JOB, has_claimed=False),  # in its first job
-        dataclasses.replace(CRASH, lived_seconds=HEALTHY_SECONDS),  # somebody kills idle processes
+        {**CRASH_IN_JOB, "has_claimed": False},  # in its first job
+        {**CRASH, "lived_seconds": HEALTHY_SECONDS},  # somebody kills idle processes
     ],
 )
 def test_a_process_that_has_run_a_job_or_lived_long_is_replaced_at_once_each_time(clock, how):
@@ -130,7 +127,7 @@ def test_failed_starts_in_a_row_are_a_crash_loop(clock):
         crash(schedule, FAILED_START)
         told.append(schedule.crash_loop)
 
-    assert told == ["", "", *[FAILED_START.reason] * 3]
+    assert told == ["", "", *[FAILED_START["reason"]] * 3]
 
 
 def test_crashes_are_counted_anew_after_a_healthy_time(clock):
