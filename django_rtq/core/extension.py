@@ -37,7 +37,7 @@ class Extension:
     incident_watcher: str = ""  # (Broker) -> Loop: of a scheduler, if a receiver is connected
     import_cure: str = ""  # (name) -> what to import from django_rtq instead of it; "": it is not known
     internal_task: str = ""  # a Task of internal_task() in core/tasks/decorator.py
-    job_logs: str = ""  # (Config, send) -> JobLogs of core/worker/process/session.py
+    job_logs: str = ""  # (Config, send) -> what keeps what jobs log, and gives it to the session with outcomes
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
     member_cancelled: str = ""  # (Broker, queue, id) -> None: a job of a workflow was cancelled
     #: (backend, queue) -> what makes ids that name the shards of jobs, of a client and a digest; None: they go to none.

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any
 from weakref import WeakSet
 
 from django_rtq.core import signals
@@ -51,26 +51,6 @@ from django_rtq.exceptions import BrokerError, BrokerUnavailable, TimeLimitExcee
 
 CHECK_AGAIN_SECONDS = 5.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # a script writes the name into JSON
-
-
-class JobLogs(Protocol):
-    """What jobs log, if it is kept: it travels with their outcomes. take() and confirm() take turns."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to send."""
-
-    def end(self, run: Run, outcome: Outcome) -> None:
-        """A run is over."""
-
-    def take(self, settlements: dict[str, Settlement], worker: str) -> None:
-        """Add what was logged so far to what this worker sends."""
-
-    def confirm(self) -> None:
-        """Redis has what was taken."""
-
-    def stop(self) -> None:
-        """The process ends."""
 
 
 class Reconciler(Loop):
@@ -157,7 +137,7 @@ class WorkerSession:
         self._held: dict[bytes, str] = {}  # id -> queue: claimed under this name, without an outcome
         self._metrics = make_metrics()
         self._has_counts = False  # something was counted until the last round trip, and not sent
-        self.logs: JobLogs | None = None  # what jobs log, if it is kept
+        self.logs: Any = None  # what an app brings to keep what jobs log: take() and confirm() take turns
         self._timed: set[str] = set()  # queues in which clients take turns by time
         self._perhaps_settled: set[str] = set()  # ids that were sent without a reply: they may be stale for that reason
         self._last_queue = ""  # the last one that had work
@@ -477,7 +457,7 @@ class WorkerSession:
                 if fetched.error is not None:
                     raise fetched.error
 
-    def send_logs(self, logs: JobLogs) -> None:
+    def send_logs(self, logs: Any) -> None:
         """Send what running jobs have logged, and no outcomes. Raises BrokerUnavailable."""
         settlements: dict[str, Settlement] = {}
         with self._round_trip:
