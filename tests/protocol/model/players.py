@@ -113,7 +113,7 @@ class Players:
             "access": access_to_jobs(""),
             "readers": readers,
             "rtq": rtq,
-            "limits": readers.limits,
+            "limits": readers.clients.limits,
             "keys": broker.keys.of(QUEUE),
             "hour": self._redis.time()[0] // 3600,
         }
