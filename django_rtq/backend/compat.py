@@ -5,63 +5,35 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-if TYPE_CHECKING:
-    from django.tasks import DEFAULT_TASK_BACKEND_ALIAS, TaskContext, task_backends
-    from django.tasks.backends.base import BaseTaskBackend
-    from django.tasks.base import Task, TaskError, TaskResult
-    from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
-    from django.tasks.signals import log_task_enqueued, logger, task_enqueued, task_finished, task_started
-    from django.utils.json import normalize_json
+import django
 
+if TYPE_CHECKING or django.VERSION >= (6, 0):
+    from django import tasks
+    from django.tasks import base, exceptions, signals
+    from django.tasks.backends import base as backends
+    from django.utils import json
+else:
+    import django_tasks as tasks
+    from django_tasks import base, exceptions, signals
+    from django_tasks import utils as json
+    from django_tasks.backends import base as backends
+
+if TYPE_CHECKING:
     TaskResultStatus: Any  # the stubs have no type for its members
-    DjangoTask: TypeAlias = Task[Any, Any]
-    DjangoResult: TypeAlias = TaskResult[Any, Any]
-    DjangoContext: TypeAlias = TaskContext[Any, Any]
+    DjangoTask: TypeAlias = base.Task[Any, Any]
+    DjangoResult: TypeAlias = base.TaskResult[Any, Any]
+    DjangoContext: TypeAlias = base.TaskContext[Any, Any]
     django_task: Any  # typed in rtq_task.py
 else:
-    try:
-        from django.tasks import DEFAULT_TASK_BACKEND_ALIAS, TaskResultStatus, task_backends
-        from django.tasks import TaskContext as DjangoContext
-        from django.tasks import task as django_task
-        from django.tasks.backends.base import BaseTaskBackend
-        from django.tasks.base import Task as DjangoTask
-        from django.tasks.base import TaskError
-        from django.tasks.base import TaskResult as DjangoResult
-        from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
-        from django.tasks.signals import log_task_enqueued, logger, task_enqueued, task_finished, task_started
-        from django.utils.json import normalize_json
-    except ImportError:
-        from django_tasks import DEFAULT_TASK_BACKEND_ALIAS, TaskResultStatus, task_backends
-        from django_tasks import TaskContext as DjangoContext
-        from django_tasks import task as django_task
-        from django_tasks.backends.base import BaseTaskBackend
-        from django_tasks.base import Task as DjangoTask
-        from django_tasks.base import TaskError
-        from django_tasks.base import TaskResult as DjangoResult
-        from django_tasks.exceptions import InvalidTaskError as InvalidTask
-        from django_tasks.exceptions import TaskResultDoesNotExist
-        from django_tasks.signals import log_task_enqueued, logger, task_enqueued, task_finished, task_started
-        from django_tasks.utils import normalize_json
+    TaskResultStatus, django_task = tasks.TaskResultStatus, tasks.task
+    DjangoTask, DjangoResult, DjangoContext = base.Task, base.TaskResult, base.TaskContext
 
-__all__ = [
-    "DEFAULT_TASK_BACKEND_ALIAS",
-    "BaseTaskBackend",
-    "DjangoContext",
-    "DjangoResult",
-    "DjangoTask",
-    "InvalidTask",
-    "TaskError",
-    "TaskResultDoesNotExist",
-    "TaskResultStatus",
-    "django_task",
-    "has_receivers",
-    "log_task_enqueued",
-    "normalize_json",
-    "task_backends",
-    "task_enqueued",
-    "task_finished",
-    "task_started",
-]
+BaseTaskBackend = backends.BaseTaskBackend
+TaskError = base.TaskError
+DEFAULT_TASK_BACKEND_ALIAS, task_backends = tasks.DEFAULT_TASK_BACKEND_ALIAS, tasks.task_backends
+InvalidTask: type[Exception] = getattr(exceptions, "InvalidTask", None) or vars(exceptions)["InvalidTaskError"]
+TaskResultDoesNotExist, normalize_json = exceptions.TaskResultDoesNotExist, json.normalize_json
+task_enqueued, task_started, task_finished = signals.task_enqueued, signals.task_started, signals.task_finished
 
 
 def has_receivers() -> bool:
@@ -70,7 +42,7 @@ def has_receivers() -> bool:
     To send a signal takes longer than to find that out.
     """
     receivers = task_enqueued.receivers
-    return len(receivers) != 1 or receivers[0][0][0] != _LOG or logger.isEnabledFor(logging.DEBUG)
+    return len(receivers) != 1 or receivers[0][0][0] != _LOG or signals.logger.isEnabledFor(logging.DEBUG)
 
 
-_LOG = id(log_task_enqueued)
+_LOG = id(signals.log_task_enqueued)

@@ -18,7 +18,7 @@ from django_rtq.backend.compat import (
     TaskResultDoesNotExist,
     TaskResultStatus,
     has_receivers,
-    log_task_enqueued,
+    signals,
     task_backends,
     task_enqueued,
 )
@@ -183,7 +183,7 @@ def test_django_logs_what_is_enqueued_if_that_is_logged(broker, caplog):
 
 def test_no_signal_is_made_for_nobody(broker, monkeypatch):
     monkeypatch.setattr(task_enqueued, "send_robust", None)
-    monkeypatch.setattr(logging.getLogger(log_task_enqueued.__module__.partition(".signals")[0]), "level", 30)
+    monkeypatch.setattr(logging.getLogger(signals.log_task_enqueued.__module__.partition(".signals")[0]), "level", 30)
 
     assert not has_receivers()
     tasks.note.enqueue("x")
