@@ -26,7 +26,7 @@ from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.reading.selection import STATES, Selection
 from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
-from django_rtq.console.shards.merged import AllShards
+from django_rtq.console.shards import AllShards
 from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from django_rtq.console.incidents import look, worst_of
 from django_rtq.console.reading.readers import readers_of
-from django_rtq.console.shards.merged import AllShards
+from django_rtq.console.shards import AllShards
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.exceptions import BrokerError

@@ -17,8 +17,7 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
 from django_rtq.console.nouns import Place
-from django_rtq.console.shards.all_shards import ask_shards
-from django_rtq.console.shards.merged import AllShards
+from django_rtq.console.shards import AllShards
 from django_rtq.core.broker.task_backends import place_of_job, shard_numbers, shard_of, shard_place
 from django_rtq.scale.placement import pinned_in
 
@@ -68,7 +67,7 @@ def _in_all(request: HttpRequest, view: View, *, is_read: bool) -> HttpResponse:
 def _check(number: int | None) -> None:
     """Raises BrokerUnavailable if the shard does not answer in the time in which pages of all shards do without it."""
     if number is not None:
-        ask_shards(lambda readers: readers.queues.names(), [number]).checked()
+        AllShards().ask(lambda readers: readers.queues.names(), [number])
 
 
 def _choice_before(request: HttpRequest) -> str | None:

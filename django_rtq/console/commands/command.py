@@ -23,7 +23,7 @@ from django_rtq.console.reading.readers import Readers, SilentShard
 from django_rtq.console.render.column import Column
 from django_rtq.console.render.sheet import Row, Sheet
 from django_rtq.console.render.terminal import columns, table
-from django_rtq.console.shards.merged import AllShards
+from django_rtq.console.shards import AllShards
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.commands.command import Argument, Options, RTQCommand, one_line
 from django_rtq.exceptions import RTQError

@@ -9,14 +9,12 @@ from itertools import count
 import pytest
 
 from django_rtq import JobNotFound, rtq
+from django_rtq.console import shards
 from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.reading.jobs.walk import WrongCursor, encode_cursor
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.reading.selection import Selection
-from django_rtq.console.shards import merged
-from django_rtq.console.shards.all_shards import ask_shards
-from django_rtq.console.shards.merged import AllShards
-from django_rtq.console.shards.merged_page import read_places, write_places
+from django_rtq.console.shards import AllShards, read_places, write_places
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.jobs.job import new_job_id, with_shard
@@ -536,9 +534,9 @@ def test_if_no_shard_answers_it_is_an_error(operator, places):  # noqa: F811
 
 
 def test_a_silent_shard_is_waited_for_once_in_a_request(three, places, monkeypatch):
-    asked = []
+    asked, ask = [], shards._shards.ask
     monkeypatch.setattr(
-        merged, "ask_shards", lambda read, numbers, **how: asked.append(numbers) or ask_shards(read, numbers, **how)
+        shards._shards, "ask", lambda read, numbers, **how: asked.append(numbers) or ask(read, numbers, **how)
     )
     places[2].kill()
 
@@ -551,19 +549,20 @@ def test_a_silent_shard_is_waited_for_once_in_a_request(three, places, monkeypat
 
 
 def test_two_viewers_at_once_both_get_the_answers(three):
-    gate, numbers = threading.Event(), []
+    gate, answers = threading.Event(), []
 
     def slow(readers):
         gate.wait(10)
+        return readers.place
 
-    first = threading.Thread(target=lambda: numbers.append(sorted(ask_shards(slow).by_shard)))
+    first = threading.Thread(target=lambda: answers.append(AllShards().every(slow)))
     first.start()
     wait_until(lambda: any(thread.name == "rtq-shard-2" for thread in threading.enumerate()))
-    second = ask_shards(lambda readers: None)
+    answers.append(AllShards().every(lambda readers: readers.place))
     gate.set()
     first.join()
 
-    assert (sorted(second.by_shard), list(second.silent), numbers) == ([0, 1, 2], [], [[0, 1, 2]])
+    assert answers == [["", "#1", "#2"]] * 2
 
 
 def test_one_redis_has_no_part_in_it(operator, broker, round_trips):  # noqa: F811

@@ -30,7 +30,7 @@ from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.redaction import hidden, hidden_args
 from django_rtq.console.render.html import Viewer, cell_html, tables
 from django_rtq.console.schedule_status import ScheduleStatus, row_statuses
-from django_rtq.console.shards.merged import AllShards
+from django_rtq.console.shards import AllShards
 from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.tasks import registry

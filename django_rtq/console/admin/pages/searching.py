@@ -21,7 +21,7 @@ from django_rtq.console.reading.selection import LONGEST, STATES, QueryError, Se
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import Viewer, tables
-from django_rtq.console.shards.merged import AllShards
+from django_rtq.console.shards import AllShards
 from django_rtq.console.subjects.jobs import JOBS, list_of
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.jobs.details import JobDetails

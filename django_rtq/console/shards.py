@@ -5,12 +5,21 @@ For pages, all shards are asked at once. One that does not answer is left out, a
 
 from __future__ import annotations
 
+import base64
 import heapq
+import json
+import math
+import threading
+import time
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
-from itertools import chain, count
+from itertools import chain, count, islice
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
@@ -19,7 +28,15 @@ from django_rtq.console.reading.clients import ClientInQueue, ClientReader, Queu
 from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.reading.jobs.waiting_reason import QueuePosition
-from django_rtq.console.reading.jobs.walk import DEPTH, JobPage, JobWalk, List, WrongCursor, encode_cursor
+from django_rtq.console.reading.jobs.walk import (
+    DEPTH,
+    JobPage,
+    JobWalk,
+    List,
+    WrongCursor,
+    decode_list,
+    encode_cursor,
+)
 from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import TaskMetrics, merged_versions
 from django_rtq.console.reading.metrics.time_series import merge_series
@@ -29,9 +46,7 @@ from django_rtq.console.reading.readers import MOST_CLIENTS, QueuePage, Readers,
 from django_rtq.console.reading.selection import ALL_JOBS, Selection
 from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
 from django_rtq.console.reading.task_details import TaskReader
-from django_rtq.console.shards.all_shards import ShardAnswers, ask_shards
-from django_rtq.console.shards.merged_page import merged_page, order, read_places, write_places
-from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.brokers import get_broker, on_brokers_forgotten
 from django_rtq.core.broker.task_backends import (
     place_of_job,
     shard_numbers,
@@ -41,11 +56,87 @@ from django_rtq.core.broker.task_backends import (
 )
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.details import JobDetails
+from django_rtq.core.jobs.job import JobState
 from django_rtq.databases.clocks import utc_now
-from django_rtq.exceptions import BrokerError
+from django_rtq.exceptions import BrokerError, BrokerUnavailable, RTQError
 from django_rtq.limits.limit_kinds import LIMIT_KINDS, Limit, Limits, encode_rate
 
 T = TypeVar("T")
+ANSWER_SECONDS = 1.0  # for so long a page waits for a shard
+_LONGEST = 200_000  # bytes of the places in a cursor
+
+
+class _Shards:
+    """Asks shards, each in a thread. One that does not answer is asked again when its thread has ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        """The settings were changed, or this is a new process."""
+        self._oldest: dict[int, tuple[Future[Any], float]] = {}  # its oldest question, and until when that may take
+        self._silent: dict[int, SilentShard] = {}
+
+    def ask(
+        self, read: Callable[[Readers], T], wanted: Sequence[int], *, in_turn: bool
+    ) -> tuple[Mapping[int, T], list[SilentShard], list[RTQError]]:
+        """What these shards answer, those that do not, and what others raise. Each is asked in a thread.
+
+        `in_turn`: in this thread, one after the other, each for as long as connections wait.
+        """
+        until = time.monotonic() + ANSWER_SECONDS
+        with self._lock:
+            free = [] if in_turn else [number for number in wanted if not self._hangs(number)]
+            asked = {number: self._asked(number, read, until) for number in free}
+        answers, silent, refused = dict[int, T](), list[SilentShard](), list[RTQError]()
+        for number in wanted:
+            try:
+                if in_turn:
+                    answers[number] = read(readers_of(shard_place(number)))
+                elif number in asked:
+                    answers[number] = asked[number].result(max(0.0, until - time.monotonic()))
+                else:
+                    raise FutureTimeout
+                self._silent.pop(number, None)
+            except FutureTimeout:
+                silent.append(self._note(number, ""))
+            except BrokerError as error:
+                silent.append(self._note(number, str(error)))
+            except RTQError as error:
+                refused.append(error)
+        return answers, silent, refused
+
+    def _hangs(self, number: int) -> bool:
+        """Whether a question is under way that others were answered in the time of."""
+        oldest, end = self._oldest.get(number, (None, 0.0))
+        return oldest is not None and not oldest.done() and end < time.monotonic()
+
+    def _asked(self, number: int, read: Callable[[Readers], T], until: float) -> Future[T]:
+        future: Future[T] = Future()
+        readers = readers_of(shard_place(number))
+
+        def ask() -> None:
+            try:
+                future.set_result(read(readers))
+            except BaseException as error:  # noqa: BLE001 - who waits for it gets it
+                future.set_exception(error)
+
+        threading.Thread(target=ask, name=f"rtq-shard-{number}", daemon=True).start()
+        oldest, _ = self._oldest.get(number, (None, 0.0))
+        if oldest is None or oldest.done():
+            self._oldest[number] = future, until
+        return future
+
+    def _note(self, number: int, error: str) -> SilentShard:
+        before = self._silent.get(number)
+        since = before.since if before else utc_now()
+        self._silent[number] = SilentShard(number, since, error or (before.error if before else ""))
+        return self._silent[number]
+
+
+_shards = _Shards()
+on_brokers_forgotten.append(_shards.forget)
 
 
 def _each(path: str, merge: Callable[[list[Any]], Any]) -> Any:
@@ -83,13 +174,23 @@ class AllShards(Readers):
 
     # -- the mechanism
 
-    def ask(self, read: Callable[[Readers], T], numbers: Iterable[int] | None = None) -> Mapping[int, T]:
-        """What these shards answer, or all. Raises RTQError if none has an answer.
+    def ask(
+        self, read: Callable[[Readers], T], numbers: Iterable[int] | None = None, *, in_turn: bool = False
+    ) -> Mapping[int, T]:
+        """What these shards answer, or all. Raises RTQError if none does; if it is strict, if one does not.
 
         A shard that did not answer in this request is not asked again.
         """
         self._is_known_who_answers = self._is_known_who_answers or numbers is None
-        return self._noted(ask_shards(read, self.answering(numbers), in_turn=self._is_patient))
+        answers, silent, refused = _shards.ask(read, self.answering(numbers), in_turn=in_turn or self._is_patient)
+        self.silent |= {shard.number: shard for shard in silent}
+        if answers and not (self.is_strict and self.silent):
+            return answers
+        if refused:
+            raise refused[0]  # they do not have what they were asked for
+        numbers, errors = list(self.silent), [shard.error for shard in self.silent.values() if shard.error]
+        who = f"Shard {numbers[0]} does not answer." if len(numbers) == 1 else "No shard answers."
+        raise BrokerUnavailable(" ".join([who, *errors[:1]]))
 
     def every(self, read: Callable[[Readers], T]) -> list[T]:
         """The answers of all shards."""
@@ -104,8 +205,7 @@ class AllShards(Readers):
         """Do it in one shard after the other: signals are sent in this thread. Raises RTQError."""
         if not self._is_known_who_answers:
             self.every(lambda readers: readers.queues.names())
-        answers = ask_shards(do, self.answering(), in_turn=True)
-        return list(self._noted(answers).values())
+        return list(self.ask(do, in_turn=True).values())
 
     @property
     def places(self) -> list[str]:
@@ -120,12 +220,6 @@ class AllShards(Readers):
     def answering(self, numbers: Iterable[int] | None = None) -> list[int]:
         """Those of these shards, or of all, that are not known to be silent."""
         return [number for number in (shard_numbers() if numbers is None else numbers) if number not in self.silent]
-
-    def _noted(self, answers: ShardAnswers[T]) -> Mapping[int, T]:
-        """The answers. Raises RTQError if there is none, or if it is strict and one is missing."""
-        self.silent |= {shard.number: shard for shard in answers.silent}
-        known = {} if self.is_strict and self.silent else answers.by_shard
-        return replace(answers, by_shard=known, silent=list(self.silent.values())).checked()
 
     # -- look
 
@@ -249,20 +343,18 @@ class _Search(JobWalk):
         dead = [list_ for list_ in self._lists if list_[1] == "dead"]
         ranks.update((list_, ranks[dead[0]]) for list_ in dead)
 
-        def ordered(number: int) -> Iterator[tuple[tuple[int, tuple[float, float]], JobDetails, tuple[int, Any]]]:
+        def of_shard(number: int) -> Iterator[_Placed]:
             if (begun := places.get(number, "")) is None:
                 return
-            counters = defaultdict[int, Iterator[int]](count)
+            jobs = self._of(readers_of(shard_place(number))).each_placed(begun)
             try:
-                for job, place in self._of(readers_of(shard_place(number))).each_placed(begun):
-                    rank = ranks[place[0], place[1]]
-                    yield (rank, order(job, next(counters[rank]))), job, (number, place)
+                yield from _ranked(number, jobs, lambda place: ranks[place[0], place[1]])
             except BrokerError as error:
                 if self._shards.is_strict:
                     raise
                 self._shards.silent[number] = SilentShard(number, utc_now(), str(error))
 
-        for _, job, (number, place) in heapq.merge(*map(ordered, self._shards.answering()), key=itemgetter(0)):
+        for _, job, number, place in heapq.merge(*map(of_shard, self._shards.answering()), key=itemgetter(0)):
             places[number] = encode_cursor(place)
             yield job, partial(write_places, places)
 
@@ -316,3 +408,90 @@ class _Tasks(_Merged, TaskReader):
 
 class _Memory(_Merged, MemoryReader):
     read = _each("memory.read", lambda lists: sorted(merge_by("name", chain(*lists)), key=lambda row: -row.total))
+
+
+# -- pages of jobs, in the order of their lists; the cursor has a place in each shard
+
+#: The place in each shard: a cursor, "" for the beginning, None for the end. If it is not named: the beginning.
+Places = Mapping[int, str | None]
+
+
+def read_places(cursor: str) -> Places:
+    """The places in a cursor of merged_page(). The beginning for a text that is none."""
+    try:
+        packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        places = json.loads(zlib.decompressobj().decompress(packed, _LONGEST))
+        return {int(number): None if place is None else encode_cursor(list(place)) for number, place in places}
+    except (ValueError, TypeError, RecursionError, zlib.error):
+        return {}
+
+
+def write_places(places: Places) -> str:
+    """The opposite of read_places(). Short: the cursors of 64 shards have to fit into a URL."""
+    named = [(number, None if place is None else decode_list(place)) for number, place in places.items()]
+    packed = zlib.compress(json.dumps(named, separators=(",", ":")).encode(), 9)
+    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def merged_page(
+    pages: Mapping[int, JobPage], begun: Places, limit: int, list_of: Callable[[Sequence[Any]], int]
+) -> JobPage:
+    """The first `limit` of the jobs on these pages of shards, which began at these places.
+
+    `list_of` is the number of the list in which a job is, of its place. Within a list, jobs are in the order that it
+    has in each shard: see LISTS. Of queued jobs, one of each shard after the other comes, as each has turns of its own.
+    A shard without a page stays where it is.
+    """
+    jobs: list[JobDetails] = []
+    taken = dict.fromkeys(pages, 0)
+    rows = (
+        _ranked(number, zip(page.jobs, (place for place, _ in page.places), strict=True), list_of)
+        for number, page in pages.items()
+    )
+    for _, job, number, _place in islice(heapq.merge(*rows, key=itemgetter(0)), limit):
+        jobs.append(job)
+        taken[number] += 1
+    places, searched, has_more, is_complete = dict(begun), 0, False, True
+    for number, page in pages.items():
+        if taken[number] == len(page.jobs):
+            places[number], looked_at = page.next_cursor or None, page.searched
+            is_complete = is_complete and page.is_complete
+        elif taken[number]:
+            place, looked_at = page.places[taken[number] - 1]
+            places[number] = encode_cursor(place)
+        else:
+            looked_at = 0
+        searched += looked_at
+        has_more = has_more or taken[number] < len(page.jobs) or bool(page.next_cursor)
+    cursor = write_places(places) if has_more else ""
+    return JobPage(jobs=jobs, next_cursor=cursor, searched=searched, is_complete=is_complete)
+
+
+_Placed = tuple[
+    tuple[int, tuple[float, float]], JobDetails, int, Sequence[Any]
+]  # the order, a job, its shard and place
+
+
+def _ranked(
+    number: int, jobs: Iterable[tuple[JobDetails, Sequence[Any]]], list_of: Callable[[Sequence[Any]], int]
+) -> Iterator[_Placed]:
+    positions = defaultdict[int, Iterator[int]](count)
+    for job, place in jobs:
+        rank = list_of(place)
+        yield (rank, _order(job, next(positions[rank]))), job, number, place
+
+
+def _order(job: JobDetails, position: int) -> tuple[float, float]:
+    """What comes first of the next jobs of several shards. `position`: that in the list of its shard."""
+    match job.state:
+        case JobState.QUEUED:
+            return -job.priority, position
+        case JobState.SCHEDULED | JobState.RETRYING:
+            return _seconds(job.due_at), 0
+        case JobState.RUNNING:
+            return _seconds(job.claimed_at), 0
+    return -_seconds(job.died_at or job.finished_at), 0
+
+
+def _seconds(moment: datetime | None) -> float:
+    return moment.timestamp() if moment else math.inf  # jobs that are held are the last that are due

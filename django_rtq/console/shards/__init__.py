@@ -1,1 +1,0 @@
-"""What people see of several shards: lists that are merged, actions that are done in each."""
