@@ -1,9 +1,13 @@
 """Jobs of django.tasks in a worker."""
 
 import pytest
+from django.test import override_settings
 
-from django_rtq.backend.compat import TaskResultStatus
+from django_rtq import workflow
+from django_rtq.backend.compat import BaseTaskBackend, TaskResultStatus
 from tests.app import django_tasks as tasks
+from tests.app.workflow_steps import double
+from tests.backend.newsletter import delivery
 from tests.backend.results import finished, refreshed
 
 READY, RUNNING, FAILED, SUCCESSFUL = (TaskResultStatus[name] for name in ("READY", "RUNNING", "FAILED", "SUCCESSFUL"))
@@ -92,3 +96,40 @@ def test_signals_are_sent_once_for_each_step_where_it_happens(rtq_worker, journa
         ("enqueued", cancelled.id, READY),
         ("finished", cancelled.id, FAILED),
     ]
+
+
+IMMEDIATE = f"{BaseTaskBackend.__module__.partition('.base')[0]}.immediate.ImmediateBackend"
+
+
+def test_its_jobs_enqueue_run_and_read_each_other(rtq_worker):
+    rtq_worker(environment={"RTQ_TEST_APPS": "tests.backend.newsletter"})
+    summary = finished(delivery.send(["ada@example.org", "nobody", "grace@example.org"], "News"))
+
+    assert summary.errors == []
+    assert summary.return_value == {
+        "sent": ["ada@example.org", "grace@example.org"],
+        "failed": ["builtins.ValueError"],
+        "attempt": 1,
+    }
+
+
+def test_its_tasks_can_be_sent_to_a_backend_that_they_were_not_declared_for(rtq_worker):
+    ours = {"BACKEND": "django_rtq.backend.RTQBackend", "QUEUES": []}
+    rtq_worker(environment={"RTQ_TEST_APPS": "tests.backend.newsletter"})
+    with override_settings(TASKS={"default": {"BACKEND": IMMEDIATE}, "queue": ours}):
+        result = finished(delivery.deliver.using(backend="queue").enqueue("ada@example.org", subject="News"))
+
+    assert (result.status, result.backend) == (TaskResultStatus.SUCCESSFUL, "queue")
+    assert result.return_value == {"to": "ada@example.org", "subject": "News"}
+
+
+def test_jobs_of_workflows_are_not_looked_up_one_by_one_when_they_are_cancelled(broker, monkeypatch):
+    found = []
+    monkeypatch.setattr("django_rtq.backend.running._find", lambda *job: found.append(job) or (None, ""))
+    with workflow("flow") as flow:
+        flow.map(double, range(3))
+
+    flow.handle.cancel()
+    assert found == []
+    double.delay(1).cancel()
+    assert len(found) == 1
