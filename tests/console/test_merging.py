@@ -6,7 +6,7 @@ import pytest
 
 from django_rtq.console.merging import COUNTS, FIRST, JOINED, LEAST, MOST, ONE, SUM, TOTAL, merge, merge_by, rows_by
 from django_rtq.console.reading.clients import ClientInQueue, QueueState
-from django_rtq.console.reading.details import QueueDetails
+from django_rtq.console.reading.details import QueueDetails, ZeroLimit
 from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.console.reading.overview import BlockedWorkflow, QueueRow, WorkflowStates
 from django_rtq.console.reading.sweep import Count
@@ -58,10 +58,12 @@ def test_no_number_is_that_of_one_place_alone(kind):
 def test_an_overview_of_several_places_has_the_workflows_of_all():
     flows = [BlockedWorkflow(id=name, name=name, since=clock_moment(at)) for name, at in (("a", 2000), ("b", 1000))]
     states = [WorkflowStates(counts={"running": 1}, blocked=[flow], stuck=[flow]) for flow in flows]
-    rows = [row(queued=2, lost=1), row(queued=3, is_at_limit=True)]
+    zero = ZeroLimit("clients", 1, True)
+    rows = [row(queued=2, lost=1, zero_limits=[zero]), row(queued=3, is_at_limit=True, zero_limits=[zero])]
 
     whole = merge(replace(overview(one), workflows=each) for one, each in zip(rows, states, strict=True))
 
     assert whole.workflows == WorkflowStates(counts={"running": 2}, blocked=flows[::-1], stuck=flows[::-1])
     (only,) = whole.queues
     assert (only.details.queued, only.details.lost, only.details.is_at_limit, only.slots) == (5, 1, True, 2)
+    assert only.details.zero_limits == [zero, zero]

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_rtq.console.formatting import format_duration, format_number
-from django_rtq.console.merging import ANY, EVERY, FIRST, LEAST, MOST, SUM, by, joined, merge_by
+from django_rtq.console.merging import ANY, FIRST, JOINED, LEAST, MOST, SUM, by, joined, merge_by
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import PARK_SECONDS, JobState, moment
@@ -146,7 +146,7 @@ class QueueDetails:
     )
     is_at_limit: bool = field(default=False, metadata=ANY)  # it runs as many jobs as it may
     is_at_rate: bool = field(default=False, metadata=ANY)  # its rate lets no job start at this moment
-    zero_limits: tuple[ZeroLimit, ...] = field(default=(), metadata=EVERY)  # for which jobs wait
+    zero_limits: Sequence[ZeroLimit] = field(default=(), metadata=JOINED)  # for which jobs wait
 
     @property
     def waiting(self) -> int:
