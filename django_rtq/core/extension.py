@@ -61,7 +61,7 @@ class Extension:
     settling: str = ""
     shard_config: str = ""  # (number of a shard) -> Config: the settings with its place, and its share of limits
     shard_of_schedule: str = ""  # (queue, client, name of a schedule) -> the number of the shard of its jobs
-    shards_broker: str = ""  # (Config, find, backend) -> Broker of producers, with RTQ["SHARDS"]
+    shards_broker: str = ""  # (Config) -> Broker of producers, with RTQ["SHARDS"]
     stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
     supervisors: str = ""  # (places, what runs one, health file) -> exit code of rtq_worker for several places
     waiting_reason: str = ""  # (Broker, id, queue) -> Steps[tuple[JobDetails, str]]: why a job waits

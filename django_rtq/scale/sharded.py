@@ -6,18 +6,18 @@ The packets to all of them are sent before a reply is read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from redis import exceptions as redis_exceptions
 
 from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob, Unreplicated
 from django_rtq.core.broker.redis.client import RedisClient, read_replies, send
 from django_rtq.core.broker.redis.commands import Command, Steps, command_hooks, raised
 from django_rtq.core.broker.task_backends import shard_place
-from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.exceptions import BrokerError, BrokerUnavailable
 
@@ -30,10 +30,6 @@ class AllShardsBroker(Broker):
     A shard that does not answer raises after the others have got their jobs.
     """
 
-    def __init__(self, config: Config, *, find: Callable[[str], Broker], backend: str = "") -> None:
-        super().__init__(config, backend=backend)
-        self._find = find  # the broker of another place
-
     def by_shard(self, jobs: Sequence[NewJob]) -> list[tuple[Broker, list[int]]]:
         """The broker of each shard that gets some of the jobs, and their positions."""
         positions: dict[int, list[int]] = {}
@@ -42,7 +38,7 @@ class AllShardsBroker(Broker):
         return [(self._broker_of(number), of_shard) for number, of_shard in positions.items()]
 
     def _broker_of(self, number: int) -> Broker:
-        return self._find(shard_place(number)) if number else self
+        return get_broker(shard_place(number)) if number else self
 
     def enqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """Enqueue jobs in their shards."""

@@ -57,7 +57,7 @@ def _producers_broker(place: str) -> Broker:
 
     if place or not shard_numbers():
         return Broker(config_of(place), backend=place)
-    made: Broker = required("shards_broker")(config_of(place), find=get_broker, backend=place)
+    made: Broker = required("shards_broker")(config_of(place))
     return made
 
 
