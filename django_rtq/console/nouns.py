@@ -120,9 +120,8 @@ class Place:
 
     def schedules(self) -> list[ScheduleStatus]:
         """The schedules that can run, by name."""
-        readers = self.readers
-        found = readers.in_places(readers.places, read_schedules).values()
-        return sorted((each for each in chain.from_iterable(found) if each.entry), key=lambda each: each.name)
+        found = joined(self.readers.every(lambda one: read_schedules(one.place)))
+        return sorted((each for each in found if each.entry), key=lambda each: each.name)
 
     def incidents(self) -> list[Incident]:
         """What is wrong at this moment, the worst first."""

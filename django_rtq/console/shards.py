@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from django_rtq.console.merging import grouped, joined, merge, merge_by, united
 from django_rtq.console.reading.clients import ClientInQueue, ClientReader, QueueState, most_queued
-from django_rtq.console.reading.details import QueueDetails, WorkerDetails
+from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.reading.jobs.waiting_reason import QueuePosition
 from django_rtq.console.reading.jobs.walk import (
@@ -229,9 +229,7 @@ class AllShards(Readers):
     def find_with_position(self, job_id: str, queue: str | None = None) -> tuple[JobDetails, QueuePosition]:
         return self.of_job(job_id, lambda readers: readers.find_with_position(job_id, queue))
 
-    def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
-        names = None if queues is None else list(queues)
-        return joined(self.every(lambda readers: readers.workers(names, with_usual=with_usual)))
+    workers = _each("workers", joined)
 
     def search(self, lists: Sequence[List], filter: Selection = ALL_JOBS, **options: Any) -> JobWalk:
         return _Search(self, lists, filter, **options)

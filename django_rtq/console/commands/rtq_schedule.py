@@ -91,9 +91,7 @@ class Command(SheetCommand):
 
     def _read(self, *, with_jobs: bool = False) -> list[ScheduleStatus]:
         """The schedules of a Redis, or of all shards that answer. Raises BrokerError if nothing answers."""
-        readers = self.readers
-        found = readers.in_places(readers.places, lambda place: read_schedules(place, with_jobs=with_jobs))
-        return joined(found.values())
+        return joined(self.readers.every(lambda one: read_schedules(one.place, with_jobs=with_jobs)))
 
     def _named(self, schedules: Sequence[ScheduleStatus], name: str) -> ScheduleStatus:
         by_name = {status.name: status for status in schedules}

@@ -15,7 +15,6 @@ from django_rtq.console.formatting import format_number
 from django_rtq.console.merging import joined
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LONGEST, QueryError, Selection, query_error
-from django_rtq.core.broker.brokers import get_broker
 from django_rtq.exceptions import WorkflowNotFound
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import StepProgress, Workflow, WorkflowProgress, read_progress
@@ -85,11 +84,8 @@ def with_workflows(readers: Readers, query: Selection) -> Selection:
     name = query.workflow
     if not name or _ID.fullmatch(name):
         return query
-    answers = readers.in_places(
-        readers.places, lambda place: workflow_store(get_broker(place)).having("name", name, MOST_WORKFLOWS)
-    )
-    ids = tuple(joined(answers.values()))
-    if not ids and len(answers) == len(readers.places):  # or else a silent shard may have some
+    ids = tuple(joined(readers.every(lambda one: workflow_store(one.broker).having("name", name, MOST_WORKFLOWS))))
+    if not ids and not readers.silent:  # or else a silent shard may have some
         raise query_error(f"workflow:{name}", _("no workflow has this name, or it ended long ago"))
     return replace(query, workflow_ids=ids)
 
@@ -99,19 +95,19 @@ def recent_in(readers: Readers, limit: int, *, start: int = 0, state: str = "") 
 
     Of a shard that does not answer a page shows none. Raises BrokerError.
     """
-    places, flows = readers.places, list[WorkflowProgress]()
-    before = start if len(places) == 1 else 0  # those of several shards are counted when they are sorted
+    flows = list[WorkflowProgress]()
+    before = 0 if readers.is_of_all_shards else start  # those of several shards are counted when they are sorted
     most = limit + start - before
 
-    def read(place: str) -> list[tuple[str, dict[str, str]]]:
-        store = workflow_store(get_broker(place))
+    def read(one: Readers) -> list[tuple[str, dict[str, str]]]:
+        store = workflow_store(one.broker)
         ids = store.recent(most, start=before, state=state)
         return list(zip(ids, store.read_fields(ids), strict=True))
 
-    for workflow, fields in chain.from_iterable(readers.in_places(places, read).values()):
+    for workflow, fields in chain.from_iterable(readers.every(read)):
         with suppress(WorkflowNotFound):
             flows.append(read_progress(workflow, fields))
-    if len(places) > 1:
+    if readers.is_of_all_shards:
         flows.sort(key=lambda flow: flow.ended_ms or flow.made_ms, reverse=True)
     return flows[start - before : most]
 

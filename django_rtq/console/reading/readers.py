@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -109,7 +109,7 @@ class Readers:
         details = [read_found(job_id, queue, reply) for (queue, job_id), reply in zip(jobs, replies, strict=True)]
         return {(job.queue, job.id): str(job.state) for job in details if job}
 
-    def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
+    def workers(self, queues: Collection[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """The workers of these queues and the jobs that they run; of all queues, if none is named.
 
         `with_usual` adds to each job how long its task usually runs.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -65,7 +65,7 @@ class Workers(Sheet[WorkerDetails]):
         "Quiet, wake and stop apply to all processes of an rtq_worker. The effect is visible here after a few seconds."
     )
 
-    def read(self, readers: Readers, queues: Iterable[str] | None = None) -> Sequence[WorkerDetails]:
+    def read(self, readers: Readers, queues: Collection[str] | None = None) -> Sequence[WorkerDetails]:
         """Every process that has a lease, or whose lease has expired and that still holds jobs.
 
         Hosts with lost ones come first, an unknown one last.

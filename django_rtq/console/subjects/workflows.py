@@ -14,7 +14,6 @@ from django_rtq.console.reading.members import WorkflowStep, recent_in
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.column import MOMENT, NUMBER, PROGRESS, TASK, Column, PageUrl, State, states
 from django_rtq.console.render.sheet import Empty, Filter, Found, Sheet, Wanted
-from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.jobs.job import moment
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import WorkflowProgress, WorkflowState
@@ -74,7 +73,7 @@ class Workflows(Sheet[WorkflowProgress]):
 
 
 def _number(readers: Readers, state: str) -> int:
-    return sum(readers.in_places(readers.places, lambda place: workflow_store(get_broker(place)).count(state)).values())
+    return sum(readers.every(lambda one: workflow_store(one.broker).count(state)))
 
 
 def dead_url(row: WorkflowStep, url: PageUrl) -> str:
