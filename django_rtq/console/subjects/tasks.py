@@ -16,11 +16,11 @@ from django_rtq.console.acting.verb import MAX_QUEUES_NAMED
 from django_rtq.console.formatting import LIST_LABELS, names_text, number_text
 from django_rtq.console.merging import grouped
 from django_rtq.console.reading.details import QueueDetails, TaskPause
-from django_rtq.console.reading.metrics.reader import TaskMetrics
+from django_rtq.console.reading.metrics.reader import TaskMetrics, VersionRuns
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.task_details import TaskDetails, TaskInQueue
-from django_rtq.console.render.column import DURATION, NUMBER, SHARE, Column, Kind, PageUrl, State, states
+from django_rtq.console.render.column import DURATION, MOMENT, NUMBER, SHARE, Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Empty, Sheet
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.schedules import schedule_text
@@ -107,8 +107,8 @@ PAUSES = Kind(
 STATES = {"not_registered": State(_("not registered in this process"), "unknown")}
 
 
-def _metric(name: str, title: Any, kind: Kind = DURATION, **more: Any) -> Column:
-    return Column(name, title, attrgetter(f"metrics.{name}"), kind, is_sortable=True, **more)
+def _metric(name: str, title: Any, kind: Kind = DURATION, *, is_sortable: bool = True, **more: Any) -> Column:
+    return Column(name, title, attrgetter(f"metrics.{name}"), kind, is_sortable=is_sortable, **more)
 
 
 class Tasks(Sheet[TaskRow]):
@@ -237,4 +237,19 @@ class QueuesOfTask(Sheet[InQueue]):
         return [row.task], {"queue": row.name}
 
 
-TASKS, ONE_TASK, QUEUES_OF_TASK = Tasks(), OneTask(), QueuesOfTask()
+class Versions(Sheet[VersionRuns]):
+    """How runs of a task, or of a queue, did with each version of the project: the table on their pages."""
+
+    model, title, key = "version", _("Versions"), "version"
+    columns = (
+        Column("version", _("Version")),
+        Column("since", _("Since"), kind=MOMENT, under="version"),
+        _metric("done", _("Done"), NUMBER, is_sortable=False),
+        _metric("failed", _("Failed"), NUMBER, is_sortable=False),
+        _metric("failure_rate", _("Failure rate"), SHARE, is_sortable=False),
+        _metric("run_p50", _("Run p50"), is_sortable=False),
+        _metric("run_p95", _("Run p95"), is_sortable=False),
+    )
+
+
+TASKS, ONE_TASK, QUEUES_OF_TASK, VERSIONS = Tasks(), OneTask(), QueuesOfTask(), Versions()

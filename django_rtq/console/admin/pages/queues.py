@@ -28,7 +28,7 @@ from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.clients import OF_QUEUE
 from django_rtq.console.subjects.jobs import JOBS
 from django_rtq.console.subjects.queues import QUEUES, Queue
-from django_rtq.console.subjects.versions import VERSIONS
+from django_rtq.console.subjects.tasks import VERSIONS
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
 

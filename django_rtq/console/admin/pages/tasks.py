@@ -24,8 +24,15 @@ from django_rtq.console.render.html import Table, beside_name, buttons, figures,
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.dead_letters import GROUPS
 from django_rtq.console.subjects.schedules import SCHEDULES
-from django_rtq.console.subjects.tasks import ONE_TASK, QUEUES_OF_TASK, TASKS, WholeTask, in_queues, pauses_by_task
-from django_rtq.console.subjects.versions import VERSIONS
+from django_rtq.console.subjects.tasks import (
+    ONE_TASK,
+    QUEUES_OF_TASK,
+    TASKS,
+    VERSIONS,
+    WholeTask,
+    in_queues,
+    pauses_by_task,
+)
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.exceptions import ConfigurationError, InvalidTask, PayloadError
 
