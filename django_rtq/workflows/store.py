@@ -522,7 +522,10 @@ class WorkflowStore:
             return False
         first, on_death = int(fields["cancelling"]), int(fields.get("on_death", -1))  # whose job goes on
         parts = [part for part in started_parts(workflow, fields) if part.first >= first and part.step != on_death]
-        some = parts if most_jobs is None else _first_parts(parts, most_jobs)
+        some = parts
+        if most_jobs is not None:  # the first that have so many jobs together, one at least
+            sizes = accumulate(part.size for part in parts[:CANCELLED_PARTS])
+            some = parts[: max(1, sum(size <= most_jobs for size in sizes))]
         for part in some:
             self._cancel_jobs(part.queue, [job_id for _, job_id in self._open_ids(part)])
             self._ask("cancel_workflow", workflow, part.first + 1)
@@ -684,12 +687,6 @@ def _how_it_ended(outcome: bytes, *, keeps: bool) -> bytes:
         text = outcome.split(b" ", 2)[2]
         return (b"done " + text if "result" in values else b"") if keeps else b"done"
     return b"gone" if values.get("state") in ("cancelled", "expired") else b""
-
-
-def _first_parts(parts: Sequence[StartedPart], most_jobs: int) -> Sequence[StartedPart]:
-    """The first parts that have so many jobs together, one at least."""
-    sizes = accumulate(part.size for part in parts[:CANCELLED_PARTS])
-    return parts[: max(1, sum(size <= most_jobs for size in sizes))]
 
 
 def set_bits(bits: bytes) -> Iterator[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -65,29 +65,26 @@ class ScheduledTask:
 
     def fire(self, broker: Broker, slot_ms: int) -> str:
         """Enqueue the job of a slot. Returns the answer of ScheduleStore.fire; raises what delay() raises."""
+        queue, may_overlap = (
+            self.task.queue,
+            self.schedule.overlap == "allow",
+        )  # which keeps its state
         answers: list[str] = []
 
         def send(task: Task[Any, Any], calls: Iterable[Arguments]) -> list[JobHandle[Any]]:
-            answers.extend(self._fire(broker, slot_ms, task, *call) for call in calls)
+            for args, kwargs in calls:
+                job = new_job(task, args, kwargs)._replace(id=self.job_id(slot_ms))
+                answers.append(broker.schedules.fire(queue, self.name, slot_ms, job, may_overlap=may_overlap))
+                if is_refusal(answers[-1]):
+                    full = queue_full(queue, [job], answers[-1:])
+                    logger.warning("schedule %s: the job of this slot is skipped: %s", self.name, full)
+                if answers[-1] == "fired":
+                    signals.send_enqueued(ScheduledTask, queue, task.name, [job.id])
             return [JobHandle(self.job_id(slot_ms), task.queue, backend=task.backend) for _ in answers]
 
         call = (self.schedule.args, dict(self.schedule.kwargs))
         send_through_middleware(self.task, [call], send, schedule=self.schedule)
         return answers[0]
-
-    def _fire(
-        self, broker: Broker, slot_ms: int, task: Task[Any, Any], args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> str:
-        job = new_job(task, args, kwargs)._replace(id=self.job_id(slot_ms))
-        # The schedule keeps its state in the queue of its task.
-        queue, may_overlap = self.task.queue, self.schedule.overlap == "allow"
-        answer = broker.schedules.fire(queue, self.name, slot_ms, job, may_overlap=may_overlap)
-        if is_refusal(answer):
-            full = queue_full(queue, [job], [answer])
-            logger.warning("schedule %s: the job of this slot is skipped: %s", self.name, full)
-        if answer == "fired":
-            signals.send_enqueued(ScheduledTask, queue, task.name, [job.id])
-        return answer
 
     def job_id(self, slot_ms: int) -> str:
         """An id made of schedule and slot, so that all schedulers make the same. Begins with the time, like all ids."""
