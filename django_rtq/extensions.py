@@ -30,7 +30,7 @@ EXTENSIONS: list[Extension] = [
         forgetting="django_rtq.workflows.for_core.forgetting",
         member_cancelled="django_rtq.workflows.store.tell_cancelled",
         run_part="django_rtq.workflows.run_part.FlowPart",
-        send_event="django_rtq.workflows.steps.events.send",
+        send_event="django_rtq.workflows.steps.store.send",
         settling="django_rtq.workflows.for_core.settle_members",
         stored_workflow="django_rtq.workflows.store.make_stored",
     ),

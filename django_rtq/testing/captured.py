@@ -17,7 +17,7 @@ from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import JobNotFound, Unserializable, WrongState
 from django_rtq.testing.jobs import CapturedJob, call_text, read_moment
 from django_rtq.testing.substitute import EngineWorkflows, Substitute
-from django_rtq.workflows.steps.events import written_event
+from django_rtq.workflows.steps.store import written_event
 from django_rtq.workflows.store import NewWorkflow, started_parts
 
 if TYPE_CHECKING:

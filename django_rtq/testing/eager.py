@@ -24,8 +24,7 @@ from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.testing.drain import CallerExecutor, Drain, due_times
 from django_rtq.testing.jobs import FinishedJob, raise_foreign_error
 from django_rtq.testing.substitute import Substitute
-from django_rtq.workflows.steps.events import written_event
-from django_rtq.workflows.steps.store import Holder
+from django_rtq.workflows.steps.store import Holder, written_event
 from django_rtq.workflows.store import NewWorkflow
 
 MAX_DEPTH = 40  # jobs that run inside each other

@@ -18,7 +18,7 @@ from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.core.tasks.task import new_job
 from django_rtq.exceptions import InvalidTask, PayloadError, RTQError
 from django_rtq.limits.limit_kinds import LIMIT_KINDS, Limits
-from django_rtq.workflows.steps.events import written_event
+from django_rtq.workflows.steps.store import written_event
 
 
 class CallForm(forms.Form):

@@ -48,8 +48,7 @@ from django_rtq.exceptions import (
     JobSuspended,
     PayloadError,
 )
-from django_rtq.workflows.steps.events import name_problem
-from django_rtq.workflows.steps.store import Holder, Remembered, StepStore
+from django_rtq.workflows.steps.store import Holder, Remembered, StepStore, name_problem
 
 R = TypeVar("R")
 Work = Generator[Any, Any, R]  # an operation, for functions and coroutines: see JobSteps.do()

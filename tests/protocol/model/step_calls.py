@@ -6,8 +6,7 @@ from typing import Any
 
 from django_rtq.core.jobs.record import HeldEntry
 from django_rtq.workflows import step_store
-from django_rtq.workflows.steps.events import send_command
-from django_rtq.workflows.steps.store import Holder
+from django_rtq.workflows.steps.store import Holder, send_command
 from tests.support.jobs import QUEUE, WORKER, claimed_job, settle
 
 DONE = '1795205063204 1500 {"id":7}'
