@@ -81,4 +81,4 @@ def test_every_permission_of_the_entries_is_asked_for():
 
 
 def test_every_page_of_the_menu_is_in_the_navigation():
-    assert {model.__name__ for model in PAGES} == set(navigation._ENTRIES)
+    assert {model._meta.model_name for model in PAGES} == set(navigation.ENTRIES)

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation_links, search_url
+from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation
 from django_rtq.console.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.console.admin.shards import in_shard, shard_links
 from django_rtq.console.admin.urls import page_url
@@ -251,8 +251,7 @@ class PageAdmin(admin.ModelAdmin):
         mark_no_running_jobs(request, context.get("available_apps", ()))
         return {
             **context,
-            "navigation_links": navigation_links(request, self.admin_site, self.opts),
-            "search_url": search_url(request, self.admin_site),
+            **navigation(request, self.admin_site, self.opts),
             "shard_links": self._shard_links(request),
             "is_in_english": _is_left_in_english(),
         }

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from django_rtq.console import permissions
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.forms import restore_secrets
-from django_rtq.console.admin.navigation import navigation_links, search_url
+from django_rtq.console.admin.navigation import navigation
 from django_rtq.console.admin.pages.page_admin import all_shards_of, show
 from django_rtq.console.admin.urls import page_url
 from django_rtq.console.nouns import Place
@@ -102,8 +102,7 @@ class ScheduleAdmin(admin.ModelAdmin):
         context = {
             "of_all_shards": all_shards_of(request),
             "title": capfirst(str(self.opts.verbose_name_plural)),
-            "navigation_links": navigation_links(request, self.admin_site, self.opts),
-            "search_url": search_url(request, self.admin_site),
+            **navigation(request, self.admin_site, self.opts),
             **declared,
             **(extra_context or {}),
         }

@@ -15,7 +15,7 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.display.time_charts import Line, Steps, outcome_areas, time_chart
 from django_rtq.console.admin.forms import EnqueueForm
-from django_rtq.console.admin.navigation import schedules_url
+from django_rtq.console.admin.navigation import entry_url
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.reading.task_details import TaskDetails
@@ -83,7 +83,7 @@ class TaskAdmin(PageAdmin):
             rows = SCHEDULES.of_task(place_of(request).readers, name)
         except ConfigurationError:  # `manage.py check` says it, and so does the overview
             return []
-        may_list = bool(schedules_url(request, self.admin_site))
+        may_list = bool(entry_url(request, self.admin_site, "schedule"))
 
         def url(page: str, *args: str, **options: Any) -> str:
             return self.url(page, *args, **options) if may_list or page != "schedule_changelist" else ""
