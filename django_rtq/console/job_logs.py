@@ -172,7 +172,7 @@ class JobLogs:
 
 def collect_logs(config: Config, send: Callable[[JobLogs], None]) -> JobLogs | None:
     """Collect what jobs log, if the settings say so. `send` is called in a thread."""
-    level = config.job_log_level
+    level = config.job_logs
     if level is None:
         return None
     logs = JobLogs(config, level, send)

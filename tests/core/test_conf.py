@@ -72,6 +72,7 @@ def test_every_option_can_be_set():
 
     assert {name: getattr(config, name.lower()) for name in options} == {
         **options,
+        "JOB_LOGS": 20,
         "TASK_MODULES": ("tasks", "jobs.mail"),
         "MIDDLEWARE": ("shop.queue.tenant_middleware",),
     }
@@ -184,7 +185,7 @@ def test_half_a_job_is_refused(name):
     ("option", "level"), [(None, None), (False, None), (True, 0), ("INFO", 20), ("WARNING", 30), ("CRITICAL", 50)]
 )
 def test_log_lines_are_kept_from_a_level_on(option, level):
-    assert read_config({"REDIS": URL, "JOB_LOGS": option}, debug=False).job_log_level == level
+    assert read_config({"REDIS": URL, "JOB_LOGS": option}, debug=False).job_logs == level
 
 
 @pytest.mark.parametrize("option", [None, "yes", 1])

@@ -21,7 +21,6 @@ from django_rtq.core.conf.option import (
     Kind,
     accepts,
     checked_by,
-    dictionary,
     list_of_names,
     number,
     option,
@@ -45,8 +44,7 @@ def _read_database(value: Any) -> Any:
     raise ValueError(f"True, False, or the alias of a database in DATABASES{hint and '.'}{hint}")
 
 
-def job_log_level(value: object) -> int | None:
-    """The lowest level of log lines of jobs that are kept; None: none are. Raises ValueError."""
+def _read_level(value: object) -> int | None:
     if value is None or value is False:
         return None
     level = logging.NOTSET if value is True else logging.getLevelName(value) if isinstance(value, str) else None
@@ -55,33 +53,23 @@ def job_log_level(value: object) -> int | None:
     return level
 
 
-def _check_schedules(schedules: Mapping[Any, Any]) -> None:
-    """Their options are checked when they are read."""
-    for name, options in schedules.items():
-        if not isinstance(name, str) or not name or not isinstance(options, Mapping):
-            raise ValueError
-
-
-def _check_email(options: Mapping[str, Any]) -> None:
-    """The options of using() are checked by a system check, which may import tasks."""
-    if not isinstance(options.get("backend", ""), str):
-        raise ValueError
-
-
 #: Which commit jobs wait for.
 DATABASE = Kind("True, False, or the alias of a database in DATABASES", _read_database)
-_LOG_LEVEL = checked_by(job_log_level, 'True, False, or the name of a level of logging, like "INFO"')
+_LOG_LEVEL = Kind('True, False, or the name of a level of logging, like "INFO"', _read_level)
 _PREFIX = accepts(
     lambda value: isinstance(value, str) and value != "" and not set(value) & set("{}:*? \n"),
     "a word without {}:*? or spaces",
 )
-_SCHEDULES = dictionary(
-    _check_schedules,
+_SCHEDULES = accepts(  # their options are checked when they are read
+    lambda value: (
+        isinstance(value, Mapping)
+        and all(isinstance(name, str) and name and isinstance(options, Mapping) for name, options in value.items())
+    ),
     'a dictionary of names and options, like {"report": {"task": "shop.tasks.report", "cron": "0 5 * * *"}}',
 )
-_QUEUES = dictionary(check_queues, 'a dictionary of names and options, like {"mail": {"delayed_first": True}}')
-_EMAIL = dictionary(
-    _check_email,
+_QUEUES = checked_by(check_queues, 'a dictionary of names and options, like {"mail": {"delayed_first": True}}')
+_EMAIL = accepts(  # a system check, which may import tasks, checks the options of using()
+    lambda value: isinstance(value, Mapping) and isinstance(value.get("backend", ""), str),
     'a dictionary with the dotted path of a "backend" and options of using(), like {"queue_name": "mail"}',
 )
 _TASK_MODULES = list_of_names("names", "tasks")
@@ -174,7 +162,8 @@ class Config:
     #: Keep the arguments of jobs with their results, unless their task says otherwise.
     keep_args: bool = option(False, FLAG)
     #: Keep the last lines that a job logs: all that its loggers let through (True), or those from a level on ("INFO").
-    job_logs: bool | str | None = option(None, _LOG_LEVEL)
+    #: Read into that level, 0 for all; None: none are kept.
+    job_logs: int | None = option(None, _LOG_LEVEL)
     #: Let django_rtq.compat.celery take the place of the package celery, for apps that cannot be edited.
     celery_stand_in: bool = option(False, FLAG)
     #: For django_rtq.mail: the real "backend", and options of Task.using() for all messages.
@@ -197,11 +186,6 @@ class Config:
     def queue(self, name: str) -> QueueConfig:
         """The options of a queue."""
         return QueueConfig(**self.queues.get(name, {}))
-
-    @property
-    def job_log_level(self) -> int | None:
-        """The lowest level of log lines of jobs that are kept; None: none are."""
-        return job_log_level(self.job_logs)
 
 
 OPTIONS = {name.upper(): declared for name, declared in options_of(Config).items()}

@@ -160,16 +160,5 @@ def list_of_names(noun: str, example: str) -> Kind:
     return Kind(f'a list of {noun}, like ["{example}"]', read)
 
 
-def dictionary(check: Callable[[Any], object], says: str) -> Kind:
-    """Dictionaries, whose content a function checks."""
-
-    def check_mapping(value: Any) -> None:
-        if not isinstance(value, Mapping):
-            raise ValueError
-        check(value)
-
-    return checked_by(check_mapping, says)
-
-
 ANY = Kind("anything", lambda value: value)
 FLAG = accepts(lambda value: isinstance(value, bool), "True or False")

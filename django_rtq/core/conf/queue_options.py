@@ -94,8 +94,10 @@ class QueueConfig:
 _OPTIONS = {name: declared.kind for name, declared in options_of(QueueConfig).items()}
 
 
-def check_queues(queues: Mapping[str, Any]) -> None:
-    """Check the value of RTQ["QUEUES"]. Raises ConfigurationError."""
+def check_queues(queues: Any) -> None:
+    """Check the value of RTQ["QUEUES"]. Raises ConfigurationError, and ValueError for what is no dictionary."""
+    if not isinstance(queues, Mapping):
+        raise ValueError
     for name, options in queues.items():
         where = f'RTQ["QUEUES"][{name!r}]'
         if not is_queue_name(name):

@@ -197,7 +197,7 @@ def test_the_record_factory_of_others_is_used_and_put_back(run):
     before, sent = logging.getLogRecordFactory(), []
     logging.setLogRecordFactory(Record)
     try:
-        logs = collect_logs(Config(redis="redis://x", job_logs="WARNING"), sent.append)
+        logs = collect_logs(Config(redis="redis://x", job_logs=logging.WARNING), sent.append)
         assert isinstance(logger.makeRecord("x", 30, "", 1, "", (), None), Record)
         context = contextvars.copy_context()
         context.run(current_run.set, CurrentRun(run))
@@ -215,7 +215,7 @@ def test_the_record_factory_of_others_is_used_and_put_back(run):
 
 def test_a_factory_that_was_put_around_ours_stays(broker):
     before = logging.getLogRecordFactory()
-    logs = collect_logs(Config(redis="redis://x", job_logs=True), lambda logs: None)
+    logs = collect_logs(Config(redis="redis://x", job_logs=0), lambda logs: None)
     ours = logging.getLogRecordFactory()
 
     def theirs(*args, **kwargs):
@@ -231,7 +231,7 @@ def test_a_factory_that_was_put_around_ours_stays(broker):
 
 
 def test_records_without_a_name_and_a_level_are_made(run):
-    logs = collect_logs(Config(redis="redis://x", job_logs=True), lambda logs: None)
+    logs = collect_logs(Config(redis="redis://x", job_logs=0), lambda logs: None)
     try:
         context = contextvars.copy_context()
         context.run(current_run.set, CurrentRun(run))
@@ -258,7 +258,7 @@ def test_sending_is_tried_again(run):
         if len(tries) < 3:
             raise BrokerUnavailable("away")
 
-    logs = collect_logs(Config(redis="redis://x", job_logs=True), send)
+    logs = collect_logs(Config(redis="redis://x", job_logs=0), send)
     try:
         say(run, "one", logs=logs)
         wait_until(lambda: len(tries) == 3)
@@ -273,7 +273,7 @@ def test_sending_goes_on_after_an_error(run, caplog):
         tries.append(logs)
         raise TypeError("a defect")
 
-    logs = collect_logs(Config(redis="redis://x", job_logs=True), send)
+    logs = collect_logs(Config(redis="redis://x", job_logs=0), send)
     try:
         for number in (1, 2):
             say(run, "line", logs=logs)
@@ -286,7 +286,7 @@ def test_sending_goes_on_after_an_error(run, caplog):
 
 def test_sending_goes_on_after_a_time_limit_that_hits_when_it_begins(run, monkeypatch):
     sent = []
-    logs = collect_logs(Config(redis="redis://x", job_logs=True), sent.append)
+    logs = collect_logs(Config(redis="redis://x", job_logs=0), sent.append)
 
     class Interrupted:
         def empty(self):

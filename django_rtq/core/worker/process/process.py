@@ -139,7 +139,7 @@ class WorkerProcess:
 
     def run(self) -> int:
         """Steps 1 to 4. Returns the exit code of the process."""
-        if self._broker.config.job_log_level is not None:
+        if self._broker.config.job_logs is not None:
             for collect in parts("job_logs"):
                 self._session.logs = collect(self._broker.config, self._session.send_logs)
         try:
