@@ -116,19 +116,19 @@ def _heartbeats(env: Environment, queues: Sequence[str], supervisors: Sequence[I
     """
     from django_rtq.core.broker.brokers import get_broker
     from django_rtq.core.broker.worker_broker import TENDED_IN_A_LEASE, for_workers
-    from django_rtq.limits.store import SettingsKeeper
+    from django_rtq.limits.store import duties
 
     broker = for_workers(get_broker())
-    keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
+    (duty,) = duties(broker, queues)
     pause = round(len(supervisors) / (INTERVAL * TENDED_IN_A_LEASE))
     for infos in supervisors:  # to sign on took longer than leases last
-        broker.heartbeat(queues, infos, promote=True, reads={keeper.name: keeper.reads})
+        broker.heartbeat(queues, infos, promote=True, reads={duty.name: duty.reads})
     started, commands = redis_cpu(env.redis), commands_of(env.redis)
     for place, infos in HEARTBEATS * list(enumerate(supervisors)):
         if place % pause == 0:
             for queue in queues:
                 env.redis.hdel(broker.keys.of(queue).clock, "tended")
                 commands += 1
-        broker.heartbeat(queues, infos, promote=True, reads={keeper.name: keeper.reads})
+        broker.heartbeat(queues, infos, promote=True, reads={duty.name: duty.reads})
     spent = (redis_cpu(env.redis) - started) / HEARTBEATS / (INTERVAL * broker.config.lease_seconds) * 100
     return spent, (commands_of(env.redis) - commands) / HEARTBEATS / len(supervisors)

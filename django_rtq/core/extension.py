@@ -5,14 +5,24 @@ The core asks for parts by their names, and knows no app.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.utils.module_loading import import_string
 
 from django_rtq.exceptions import ConfigurationError
+
+
+class Chore(NamedTuple):
+    """What an app does with each heartbeat of a supervisor. What fails is logged, and stops nothing else."""
+
+    name: str
+    do: Callable[[list[Any], float], object]  # replies to `reads`, until which time.monotonic(); True: it goes on soon
+    reads: Sequence[Any] = ()  # the commands that read what it has to know
+    info: Callable[[], Mapping[str, Any]] = dict  # what people see of the workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +38,7 @@ class Extension:
     check_shards: str = ""  # (RTQ["SHARDS"], RTQ["QUEUES"]) -> None: raises ConfigurationError
     check_tables: str = ""  # (**options of a check) -> list[CheckMessage]: about tables that are missing
     check_together: str = ""  # (ids) -> None: raises ValueError if these jobs are in several shards
-    chores: str = ""  # (WorkerBroker, queues) -> list[Chore] of core/worker/supervisor/heartbeat.py
+    chores: str = ""  # (WorkerBroker, queues) -> list[Chore]
     duties: str = ""  # likewise, before promotion and repairs: what limits rest on
     email_check: str = ""  # () -> None: raises what is wrong with RTQ["EMAIL"]
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option

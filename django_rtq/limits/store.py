@@ -18,6 +18,7 @@ from django_rtq.core.broker.redis.client import RedisClient, as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Argument, Command, checked
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.core.conf.config import Config
+from django_rtq.core.extension import Chore
 from django_rtq.limits.limit_kinds import LIMIT_KINDS
 
 if TYPE_CHECKING:
@@ -127,8 +128,6 @@ class SettingsKeeper:
     would take the limits of a deploy back.
     """
 
-    name = "keeping limits"  # a Chore of the heartbeat
-
     def __init__(self, store: LimitStore, keys: Keys, config: Config, queues: Sequence[str]) -> None:
         self.overruled: list[str] = []  # queues for which other settings hold
         self._store = store
@@ -146,7 +145,6 @@ class SettingsKeeper:
         stamps: Command = ("MGET", *(self._keys.of(queue).settings_stamp for queue in self._digests))
         return [("TIME",), ("LINDEX", default.deploys, 0), ("HGETALL", default.versions), stamps]
 
-    @property
     def info(self) -> dict[str, Argument]:
         """What people see of the workers."""
         return {"other_limits": ",".join(self.overruled)} if self.overruled else {}
@@ -181,9 +179,10 @@ class SettingsKeeper:
         return self._store.apply_settings(queue, self._started_ms, latest)
 
 
-def duties(broker: Broker, queues: Sequence[str]) -> list[SettingsKeeper]:
+def duties(broker: Broker, queues: Sequence[str]) -> list[Chore]:
     """What the heartbeat does for limits."""
-    return [SettingsKeeper(broker.limits, broker.keys, broker.config, queues)]
+    keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
+    return [Chore("keeping limits", keeper.do, keeper.reads, keeper.info)]
 
 
 def _text(limits: Mapping[str, Any]) -> str:

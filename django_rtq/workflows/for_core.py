@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from types import SimpleNamespace
 from typing import Any
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.settlement import ACK_MEMBER, NOTE_TIME, Settlement, as_bytes
+from django_rtq.core.extension import Chore
 from django_rtq.core.jobs.job import is_member
 from django_rtq.workflows import workflow_store
 
@@ -33,9 +33,8 @@ def _noted_in(settlement: Settlement) -> list[bytes]:
     return list(filter(is_member, ids))
 
 
-def chores(broker: Broker, queues: Sequence[str]) -> Sequence[Any]:
-    """Let workflows go on where nobody else does, and compare quiet ones with their jobs, once in a lease. Chores of
-    core/worker/supervisor/heartbeat.py."""
+def chores(broker: Broker, queues: Sequence[str]) -> Sequence[Chore]:
+    """Let workflows go on where nobody else does, and compare quiet ones with their jobs, once in a lease."""
     store, compared_at = cache(partial(workflow_store, broker)), time.monotonic()
 
     def sweep(replies: Sequence[Any], until: float) -> bool:
@@ -49,10 +48,7 @@ def chores(broker: Broker, queues: Sequence[str]) -> Sequence[Any]:
                 store().compare(until=until)
         return False
 
-    return (
-        SimpleNamespace(name="workflows", reads=[traces_command(broker, queues)], do=sweep, info={}),
-        SimpleNamespace(name="lost jobs of workflows", reads=(), do=compare, info={}),
-    )
+    return Chore("workflows", sweep, [traces_command(broker, queues)]), Chore("lost jobs of workflows", compare)
 
 
 def traces_command(broker: Broker, queues: Sequence[str]) -> Command:

@@ -14,15 +14,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from django_rtq.core import signals
-from django_rtq.core.broker.redis.commands import Argument, Command
+from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.broker.scripts import own_version
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.broker.worker_messages import CancelRequests, Renewed, earliest_seconds, read_cancel_requests
 from django_rtq.core.conf.config import project_name
-from django_rtq.core.extension import parts
+from django_rtq.core.extension import Chore, parts
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.threads import Loop
 from django_rtq.core.worker.operating_system import memory_bytes
@@ -37,23 +37,6 @@ START_SECONDS = 0.04  # until the next heartbeat while a process has not signed 
 CHORE_SECONDS = 1.0  # until the next one while a chore has more to do
 MAX_CHORE_SECONDS = 1.0  # after which a heartbeat leaves what remains to the next one; less where leases are short
 LiveProcesses = Callable[[], Sequence[tuple[int, SharedState]]]  # process id and shared memory of each
-
-
-class Chore(Protocol):
-    """What an app does with each heartbeat. What fails is logged, and stops nothing else."""
-
-    name: str
-
-    @property
-    def reads(self) -> Sequence[Command]:
-        """What it has to know. The replies are for do()."""
-
-    def do(self, replies: list[Any], until: float) -> object:
-        """Do it, until a moment (time.monotonic()) at the most. True: it goes on soon."""
-
-    @property
-    def info(self) -> Mapping[str, Argument]:
-        """What people see of the workers."""
 
 
 class Heartbeat(Loop):
@@ -252,7 +235,7 @@ class Heartbeat(Loop):
         if project := project_name():
             info["project"] = project
         for chore in self._of_apps:
-            info |= chore.info
+            info |= chore.info()
         if version := self._broker.config.version:
             info["project_version"] = version
         return info
