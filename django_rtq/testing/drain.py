@@ -13,7 +13,6 @@ from typing import Any
 from asgiref.sync import async_to_sync, sync_to_async
 
 from django_rtq.core import signals
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command
@@ -35,44 +34,6 @@ from django_rtq.testing.jobs import FinishedJob, raise_foreign_error
 from django_rtq.workflows.batches import CallGatherer, CallRunner
 
 MAX_RUNS = 10_000
-
-
-def server_ms(broker: Broker) -> int:
-    """The time of the server."""
-    return clock_ms(broker.redis.execute_one(("TIME",)))
-
-
-def due_times(broker: Broker, queues: Sequence[str]) -> dict[str, int]:
-    """In how many ms each delayed job and retry is due, 0 or less if it is. Without those of paused tasks."""
-    now_ms = server_ms(broker)
-    reads: list[Command] = [("ZRANGE", broker.keys.of(queue).scheduled, 0, -1, "WITHSCORES") for queue in queues]
-    return {
-        job_id.decode(): int(float(due)) - now_ms
-        for reply in broker.redis.execute(reads)
-        for job_id, due in zip(reply[::2], reply[1::2], strict=True)
-        if held_since(float(due)) is None
-    }
-
-
-def bring_forward(broker: Broker, queues: Sequence[str], ms: int) -> None:
-    """Make all delayed jobs and retries due earlier, as if so much time had passed."""
-    for queue in queues:
-        keys = broker.keys.of(queue)
-        index = keys.scheduled_by_client
-        clients = broker.redis.execute_one(("ZRANGE", index, 0, -1))
-        names = [keys.scheduled, keys.retrying, index, *(index + b":" + client for client in clients)]
-        members = broker.redis.execute([("ZRANGE", name, 0, -1, "WITHSCORES") for name in names])
-        moves: list[Command] = [
-            ("ZINCRBY", name, -ms, member)
-            for name, flat in zip(names, members, strict=True)
-            for member, due in zip(flat[::2], flat[1::2], strict=True)
-            if held_since(float(due)) is None
-        ]
-        for job_id, entry in as_dict(broker.redis.execute_one(("HGETALL", keys.step_jobs))).items():
-            if wait := Wait.read(entry):  # sleeps end, and events time out
-                moves.append(("HSET", keys.step_jobs, job_id, f"{max(0, wait.due_ms - ms)} {wait.text}"))
-        if moves:
-            broker.redis.execute(moves)
 
 
 def drain(
@@ -125,7 +86,10 @@ class Drain:
         text = moment_argument("drain()", "until", until)
         if not text:
             return 0
-        return int(text) if text.startswith("+") else max(0, int(text) - server_ms(self._broker))
+        return int(text) if text.startswith("+") else max(0, int(text) - self._now_ms())
+
+    def _now_ms(self) -> int:
+        return clock_ms(self._broker.redis.execute_one(("TIME",)))
 
     def run(self, left_ms: int) -> None:
         """Run what is due, and move the time by so many ms."""
@@ -146,16 +110,44 @@ class Drain:
         For retries the time in which jobs run does not count. Otherwise it would depend on the speed of the machine
         whether a retry after a short random delay is due.
         """
-        waits = due_times(self._broker, self._queues)
+        waits = self._due_times()
         for job_id, retry_at_ms in self._retries.items():
             if job_id in waits:
                 waits[job_id] = retry_at_ms - self._moved_ms
         return max(0, min(waits.values())) if waits else None
 
+    def _due_times(self) -> dict[str, int]:
+        """In how many ms each delayed job and retry is due, 0 or less if it is. Without those of paused tasks."""
+        keys, now_ms = self._broker.keys, self._now_ms()
+        reads: list[Command] = [("ZRANGE", keys.of(name).scheduled, 0, -1, "WITHSCORES") for name in self._queues]
+        return {
+            job_id.decode(): int(float(due)) - now_ms
+            for reply in self._broker.redis.execute(reads)
+            for job_id, due in zip(reply[::2], reply[1::2], strict=True)
+            if held_since(float(due)) is None
+        }
+
     def _move(self, ms: int) -> None:
-        if ms:
-            bring_forward(self._broker, self._queues, ms)
-            self._moved_ms += ms
+        """Make all delayed jobs and retries due earlier, as if so much time had passed."""
+        redis = self._broker.redis
+        for queue in self._queues if ms else ():
+            keys = self._broker.keys.of(queue)
+            index = keys.scheduled_by_client
+            clients = redis.execute_one(("ZRANGE", index, 0, -1))
+            names = [keys.scheduled, keys.retrying, index, *(index + b":" + client for client in clients)]
+            members = redis.execute([("ZRANGE", name, 0, -1, "WITHSCORES") for name in names])
+            moves: list[Command] = [
+                ("ZINCRBY", name, -ms, member)
+                for name, flat in zip(names, members, strict=True)
+                for member, due in zip(flat[::2], flat[1::2], strict=True)
+                if held_since(float(due)) is None
+            ]
+            for job_id, entry in as_dict(redis.execute_one(("HGETALL", keys.step_jobs))).items():
+                if wait := Wait.read(entry):  # sleeps end, and events time out
+                    moves.append(("HSET", keys.step_jobs, job_id, f"{max(0, wait.due_ms - ms)} {wait.text}"))
+            if moves:
+                redis.execute(moves)
+        self._moved_ms += ms
 
     @property
     def _queues(self) -> list[str]:

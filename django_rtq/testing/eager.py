@@ -21,7 +21,7 @@ from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.session import send_outcome
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import JobNotFound, WrongState
-from django_rtq.testing.drain import CallerExecutor, Drain, due_times
+from django_rtq.testing.drain import CallerExecutor, Drain
 from django_rtq.testing.jobs import FinishedJob, raise_foreign_error
 from django_rtq.testing.substitute import Substitute
 from django_rtq.workflows.steps.store import Holder, written_event
@@ -266,9 +266,7 @@ class _Queued(Drain):
 
     def _begin_delayed(self) -> bool:
         """Let jobs run that wait for their first run. Returns whether there are any."""
-        queues = self._queues
-        waiting = due_times(self._broker, queues).keys() if queues else set()
-        delayed = waiting - {run.id for run in self._jobs} if waiting else ()
+        delayed = self._due_times().keys() - {run.id for run in self._jobs}
         for job_id in delayed:
             self._actions.run_now(job_id)
         return bool(delayed)
