@@ -214,3 +214,14 @@ def names(ids):
     """The names in ids."""
     texts = [i.decode() if isinstance(i, bytes) else i for i in ids]
     return [text.split("-", 2)[2] for text in texts]
+
+
+def read_all(read, *, most=100):
+    """The pages of a list, and their jobs."""
+    pages, cursor = [], ""
+    for _ in range(most):
+        pages.append(read(cursor))
+        cursor = pages[-1].next_cursor
+        if not cursor:
+            return pages, [job.id for page in pages for job in page.jobs]
+    raise AssertionError("The list has no end.")

@@ -4,7 +4,7 @@ from django_rtq.console.reading.actions import How
 from django_rtq.core.jobs import serializer
 from tests.support import sweeps
 from tests.support.jobs import QUEUE, claim, claimed_job, dead_job, settle
-from tests.support.snapshots import live_jobs, snapshot
+from tests.support.snapshots import snapshot
 
 
 def bury(broker, task, kind="builtins.ValueError", message="no", **options):
@@ -20,19 +20,6 @@ def sweep(readers, action="requeue", limit=1000, *, until_ms, **wanted):
     """All steps; what was done, and how many steps it took."""
     steps = list(sweeps.steps(readers, action, until_ms=until_ms, limit=limit, **wanted))
     return [job_id for step in steps for job_id in step.done], len(steps)
-
-
-def test_of_very_many_only_the_newest_are_grouped_and_it_says_so(redis, broker, readers):
-    for task in ("old", "new", "newer"):
-        bury(broker, task)
-    redis.zadd(
-        broker.keys.of(QUEUE).dead, {job_id: 1 for job_id, record in live_jobs(redis).items() if "old" in record}
-    )
-
-    found = readers.dead_letters.all_groups(depth=2)
-
-    assert sorted(group.task for group in found.groups) == ["new", "newer"]
-    assert (found.searched, found.total) == (2, 3)
 
 
 def test_what_cannot_be_read_is_a_group_too(redis, broker, readers):

@@ -16,6 +16,7 @@ from tests.support.jobs import (
     names,
     new_job,
     queued_job,
+    read_all,
     scheduled_job,
     settle,
 )
@@ -36,14 +37,10 @@ def test_the_jobs_of_each_state_are_found_page_by_page_in_the_order_of_their_lis
         SEEDS[state](broker, body=body(number, parity="odd" if number % 2 else "even"), client=f"c{number % 3}")
     in_order = [job.id for job in readers.search([(QUEUE, state)]).page().jobs if job.kwargs["parity"] == "odd"]
 
-    taken, cursor = [], ""
-    while cursor or not taken:
-        page = readers.search([(QUEUE, state)], filter=Selection(text="odd")).page(cursor=cursor, limit=2)
-        taken.append([job.id for job in page.jobs])
-        cursor = page.next_cursor
+    pages, ids = read_all(lambda cursor: readers.search([(QUEUE, state)], filter=Selection(text="odd")).page(cursor, 2))
 
-    assert [job_id for ids in taken for job_id in ids] == in_order
-    assert [len(ids) for ids in taken[:3]] == [2, 2, 2]
+    assert ids == in_order
+    assert [len(page.jobs) for page in pages[:3]] == [2, 2, 2]
 
 
 def test_a_running_job_that_is_found_has_its_worker(redis, broker, readers):
@@ -111,15 +108,11 @@ def test_many_lists_are_searched_together_and_page_by_page(redis, broker):
     search = JobWalk(broker, lists, Selection(task="ship"), sizes=dict.fromkeys(lists, 3))
 
     everything = search.page(limit=100)
-    taken, cursor = [], ""
-    while cursor or not taken:
-        page = search.page(cursor, limit=4)
-        taken += page.jobs
-        cursor = page.next_cursor
+    pages, ids = read_all(lambda cursor: search.page(cursor, limit=4))
 
     assert (len(everything.jobs), everything.searched, everything.is_complete) == (18, 18, True)
-    assert [job.id for job in taken] == [job.id for job in everything.jobs]
-    assert [(job.queue, job.state) for job in taken] == [
+    assert ids == [job.id for job in everything.jobs]
+    assert [(job.queue, job.state) for page in pages for job in page.jobs] == [
         (queue, state) for state in ("queued", "scheduled", "running") for queue in "ab" for _ in range(3)
     ]
 

@@ -21,6 +21,7 @@ from tests.support.jobs import (
     finished_job,
     names,
     queued_job,
+    read_all,
     retrying_job,
     scheduled_job,
 )
@@ -110,12 +111,9 @@ def test_pages_go_on_where_the_last_one_ended_even_within_one_moment(redis, brok
     redis.zadd(key, dict.fromkeys(ids, 2_000_000_000_000))
     stored, text = ("results", "1 2000000000000 {}") if state == "finished" else ("jobs", "0 3 1 0 \n{}")
     redis.hset(getattr(broker.keys.of(QUEUE), stored), mapping=dict.fromkeys(ids, text))
-    found, cursor = [], None
-    while cursor != "":
-        page = readers.search([(QUEUE, state)]).page(cursor=cursor or "", limit=limit)
-        assert len(page.jobs) <= limit
-        found, cursor = found + [job.id for job in page.jobs], page.next_cursor
+    pages, found = read_all(lambda cursor: readers.search([(QUEUE, state)]).page(cursor, limit))
 
+    assert all(len(page.jobs) <= limit for page in pages)
     assert sorted(found) == ids
     assert len(found) == 5
 

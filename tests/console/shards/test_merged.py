@@ -21,7 +21,7 @@ from django_rtq.core.jobs.job import new_job_id, with_shard
 from testproject.redis_server import PrivateRedis
 from tests.console.admin.conftest import body, operator, person, round_trips  # noqa: F401
 from tests.scale.shards.conftest import client_of
-from tests.support.jobs import claimed_jobs, let_lapse, new_job, settle
+from tests.support.jobs import claimed_jobs, let_lapse, new_job, read_all, settle
 from tests.support.redis_server import UNREACHABLE, Redis
 from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until
@@ -105,17 +105,6 @@ def retrying(shard, number=1):
 
 def ids(jobs):
     return [job.id for job in jobs]
-
-
-def read_all(read, *, most=100):
-    """The pages of a list, and their jobs."""
-    pages, cursor = [], ""
-    for _ in range(most):
-        pages.append(read(cursor))
-        cursor = pages[-1].next_cursor
-        if not cursor:
-            return pages, [job.id for page in pages for job in page.jobs]
-    raise AssertionError("The list has no end.")
 
 
 # -- lists
