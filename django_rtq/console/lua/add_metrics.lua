@@ -38,7 +38,6 @@ local function count_version()
   for _, each in ipairs({ q.run_versions, key, failed }) do redis.call("EXPIRE", each, VERSION_SECONDS) end
 end
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 if run_ms ~= "0" then count(q.stats, now, "run_ms", run_ms) end
 if wait_ms ~= "0" then count(q.stats, now, "wait_ms", wait_ms) end
 local ended = {} -- task -> kind -> number

@@ -9,7 +9,7 @@
 -- returns {}
 -- sent twice: a part that is known, and those before it, are not added again
 --
--- A full server refuses lines: the script does not begin with DEL scratch. The worker drops them, and settles the jobs.
+-- A full server refuses lines. The worker drops them, and settles the jobs.
 
 local q, live_ms, most, parts = named(), ARGV[1], tonumber(ARGV[2]), ARGV
 local MAX_LINES, MAX_BYTES, FEW, AT_ONCE, FIRST_PART = 200, 100000, 10, 200, 3

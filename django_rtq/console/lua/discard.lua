@@ -13,7 +13,6 @@ for i, died in ipairs(#ids > 0 and redis.call("ZMSCORE", q.dead, unpack(ids)) or
   if died and tonumber(died) <= latest then dead[#dead + 1] = ids[i] end
 end
 if #dead == 0 then return dead end
-redis.call("DEL", q.scratch) -- lets a full server be drained
 note_members(q, dead, "gone")
 delete_jobs(q, dead)
 expire_logs(q, dead, 0)

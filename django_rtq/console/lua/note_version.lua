@@ -19,7 +19,6 @@ for i = 1, #reports, 2 do
 end
 local is_new = latest ~= version and not (seen[version] and latest and seen[latest])
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 if #gone > 0 then redis.call("HDEL", q.versions, unpack(gone)) end
 if seen[version] or redis.call("HLEN", q.versions) < MOST then
   redis.call("HSET", q.versions, version, string.format("%.0f", now))

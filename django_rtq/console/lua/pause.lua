@@ -14,6 +14,5 @@ if entry and (task == "" or string.find(entry, " ", 1, true)) then return "alrea
 local number = task == "" and "" or entry or free_number(q)
 if not number then return "full" end
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("HSET", q.paused, field, string.match(string.format("%s %.0f %s", number, now_ms(q.clock), by), "^ ?(.-) ?$"))
 return "paused"

@@ -38,7 +38,6 @@ for i, left in ipairs(has_left or {}) do
   if not left then waiting[#waiting + 1] = ids[i] end
 end
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 if #ids > 0 then
   -- The jobs first: a torn log then leaves ids without a record, which claim skips.
   note_members(q, waiting, "gone")

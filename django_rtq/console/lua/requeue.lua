@@ -73,7 +73,6 @@ local function requeue_job(id)
   return true
 end
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 for _, id in ipairs(ids) do
   if requeue_job(id) then queued[#queued + 1] = id end
 end

@@ -12,7 +12,6 @@ local field = task == "" and "queue" or "task:" .. task
 local entry = redis.call("HGET", q.paused, field)
 if not entry then return { "already", 0, 0 } end
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 if task == "" then
   redis.call("ZADD", q.work_signal, 0, "work")
   redis.call("HDEL", q.paused, field)

@@ -13,7 +13,6 @@ local present = math.floor(now_ms(q.clock) / HOUR_MS)
 local from = math.max(tonumber(redis.call("HGET", q.clock, "rolled_up") or 0), present - STATS_SECONDS / 3600 + 1)
 local ends = math.min(from + most, present) -- the clock may have been put back
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 for hour = from, ends - 1 do
   local sums = {}
   for minute = hour * 60, hour * 60 + 59 do

@@ -17,7 +17,6 @@ local _, _, digest = read_digest(q, id)
 local first = digest and redis.call("GET", q.unique .. digest)
 if first and first ~= id and is_successor(q, id) and select(4, read_digest(q, first)) == id then return "after " .. first end
 local _, client = read_header(record)
-redis.call("DEL", q.scratch) -- lets a full server be drained
 push_back(q, id, record, now)
 end_wait(q, id, now)
 redis.call("ZREM", q.retrying, id)

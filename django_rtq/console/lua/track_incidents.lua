@@ -30,7 +30,6 @@ end
 
 if last_token ~= token then
   if seen < last_seen + gap then return {} end
-  redis.call("DEL", q.scratch) -- lets a full server be drained
   for i = 1, #given, 2 do
     local id, state = given[i], parts(stored[given[i]])
     is_there[id] = true

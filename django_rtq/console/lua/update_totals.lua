@@ -42,7 +42,6 @@ local function add_past(counters, field, present, kept, most)
   redis.call("HSET", q.totals, field, string.format("%.0f", ends))
 end
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 local minute, hour = math.floor(now / 60000), math.floor(now / HOUR_MS)
 add_past(q.stats, "minute", minute, STATS_SECONDS / 60, MINUTES)
 add_past(q.tasks, "hour", hour, TASKS_SECONDS / 3600, HOURS)

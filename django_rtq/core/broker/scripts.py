@@ -35,6 +35,10 @@ AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes 
 MAINTAIN_AT_ONCE = 100  # jobs of others, or lanes, that one script call touches (rule 6)
 MANY_USES = 5  # of a key in a script
 
+#: They add to what is stored: a full server refuses them.
+REFUSED = {"enqueue", "enqueue_many", "fire_schedule", "begin_schedule", "append_log", "store_workflow", "add_members"}
+# If its first write is allowed while memory is full, a script may go on. Some that mostly read do this later.
+_DRAIN = 'redis.call("DEL", KEYS[1] .. "scratch")\n'
 _USES = re.compile(r"^-- uses: (.*)$", re.MULTILINE)
 _FIELD = re.compile(r"\b(q|target|home)\.(\w+)")
 _NEEDS_WORKER = re.compile(r"^-- KEYS\[2\] running ", re.MULTILINE)
@@ -58,7 +62,9 @@ class Script:
     @cached_property
     def text(self) -> str:
         """What Redis runs: named(), what the script uses of the parts, and its own file. Raises BrokerRefused."""
-        return _with_names(link(self._source, _parts(self._source)), needs_worker=self.needs_worker)
+        text = _with_names(link(self._source, _parts(self._source)), needs_worker=self.needs_worker)
+        drains = not (self._folder or self.name in REFUSED or "q.scratch" in self._source)
+        return _DRAIN + text if drains else text
 
     @cached_property
     def sha(self) -> bytes:

@@ -7,7 +7,6 @@
 
 local q, clients = named(), ARGV
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 for _, client in ipairs(clients) do unblock(q, client) end
 local left = 0
 for _, bands in ipairs(redis.call("HMGET", q.blocked, unpack(clients))) do

@@ -15,6 +15,5 @@ for i, entry in ipairs(redis.call("HMGET", q.running, unpack(ids))) do
     noted[#noted + 1], noted[#noted + 2] = ids[i], before .. ":" .. jobs[2 * i] .. " " .. client
   end
 end
-redis.call("DEL", q.scratch) -- lets a full server be drained
 if #noted > 0 then redis.call("HSET", q.running, unpack(noted)) end
 return {}

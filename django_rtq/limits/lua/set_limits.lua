@@ -66,7 +66,6 @@ end
 
 if stored ~= expected and stored ~= stamp then return -1 end
 local was_timed = has_times()
-redis.call("DEL", q.scratch) -- lets a full server be drained
 for i = 3, #entries, 2 do
   local source = entries[i]
   set_source(source, changed(redis.call("HGET", q.limit_sources, source), source, entries[i + 1]))

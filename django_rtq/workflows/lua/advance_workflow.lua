@@ -12,7 +12,6 @@
 local q, target, id, ids, noted = named(), named(2), ARGV[1], { select(2, unpack(ARGV)) }, {}
 local ends = open_ends(q, id, now_ms(q.clock))
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 for i, note in ipairs(#ids > 0 and redis.call("HMGET", target.ended_members, unpack(ids)) or {}) do
   if note then
     noted[#noted + 1] = ids[i]

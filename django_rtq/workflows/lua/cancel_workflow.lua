@@ -12,7 +12,6 @@ local q, id, left = named(), ARGV[1], ARGV[2]
 local now, flow = now_ms(q.clock), find_workflow(q, id)
 
 if not flow then return "missing" end
-redis.call("DEL", q.scratch) -- lets a full server be drained
 if left == "all" then
   if redis.call("EXISTS", flow.starting) == 0 then redis.call("ZREM", q.unstarted, id) end
   redis.call("HDEL", flow.hash, "cancelling")

@@ -38,7 +38,6 @@ end
 q.has_failures, q.has_crashes, q.has_waiting_since = exists(q.failures), exists(q.crashes), exists(q.waiting_since)
 q.has_cancelled_in_lane, q.has_limits = exists(q.cancelled_in_lane), exists(q.limits)
 q.runner = exists(q.runners) and worker
-redis.call("DEL", q.scratch) -- lets a full server be drained
 local room = q.has_limits and open_limits(q) or wanted
 local turn = redis.call("ZSCORE", ring, client)
 if (exists(q.paused) and open_pauses(q)) or not turn or turn == "inf" then return reply end

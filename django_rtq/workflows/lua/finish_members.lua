@@ -31,7 +31,6 @@ local function has_added(flow, id)
   return FINAL[flow.state] or string.match(note, "%S*$") == "whole"
 end
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 local mine, stale, entries = split_held(q.running, jobs, 3, 2)
 for i = 1, #mine do
   local id = jobs[mine[i]]

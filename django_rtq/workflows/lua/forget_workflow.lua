@@ -12,7 +12,6 @@ local hash, now = q.workflow .. id, now_ms(q.clock)
 local state, steps, key, name, ended = unpack(redis.call("HMGET", hash, "state", "steps", "key", "name", "ended"))
 local since = state == "making" and redis.call("ZSCORE", q.unstarted, id) or ended
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 if not state then
   redis.call("ZREM", q.workflows, id)
   redis.call("ZREM", q.unstarted, id)

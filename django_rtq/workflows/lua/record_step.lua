@@ -11,7 +11,6 @@
 local q, id, claimed, field, text = named(), ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 if string.match(redis.call("HGET", q.running, id) or "", "^%d+ (%d+)") ~= claimed then return "stale" end
-redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("HSETNX", q.step_jobs, id, "") -- first: by that its steps are found when it ends
 redis.call("HSET", q.steps .. id, field, text)
 redis.call("HDEL", q.failures, id) -- the job has got further: what went wrong before that counts no longer

@@ -27,7 +27,6 @@ if not known then
   if tonumber(sent or 0) >= most or (sent or 0) - (wait and wait.reads or 0) >= unread then return "full" end
   if (size or 0) + #value > bytes then return "large" end
 end
-redis.call("DEL", q.scratch) -- lets a full server be drained
 if redis.call("HEXISTS", key, field) == 0 then
   local text = string.format("%.0f ", now) .. value
   redis.call("HSETNX", q.step_jobs, id, "") -- first: by that its events are found when it ends

@@ -33,7 +33,6 @@ local function read_jobs(calls)
 end
 
 local calls, added = redis.call("HGET", q.waiting_members .. id, part), 0
-redis.call("DEL", q.scratch) -- lets a full server be drained
 if calls then
   local jobs = read_jobs(calls)
   local plan = plan_jobs(target, jobs, FIRST, PLAIN, nil, now, {})

@@ -49,7 +49,6 @@ REASONS: dict[str, tuple[str, ...]] = {
         "queries/queue_overview : [queued > 0 and -> nothing]oldest_startable(q, now)",
         "renew renew_leases: [ends ~= renewed_until -> true]",
         "renew renew_leases: [renewed_until = ends -> nothing]",
-        "renew : [place == 1 -> true]",
         'set_limits : [stamp == "" or #entries > 2 -> true]',
         "set_limits : #entries[ > -> >= ]2",
     ),

@@ -23,7 +23,6 @@ end
 if redis.call("ZSCORE", q.dead, id) then return { "dead", "" } end
 local worker = find_runner(q, id)
 if worker and how == "leave" then return { "running", worker } end
-redis.call("DEL", q.scratch) -- lets a full server be drained
 local task = task_of(record)
 if task then outcome = string.sub(outcome, 1, -2) .. ',"task":"' .. task .. '"}' end
 if worker then

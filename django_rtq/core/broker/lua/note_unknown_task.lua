@@ -14,7 +14,6 @@ local now = now_ms(q.clock)
 local slice = math.floor(now / slice_ms)
 local failures, noted = redis.call("HGET", q.errors, id) or "", redis.call("HGET", q.unknown_tasks, task)
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 if not noted and redis.call("HLEN", q.unknown_tasks) >= MOST_TASKS then return failures end
 local since, last, last_slice, jobs, before, names = string.match(noted or "", "^(%d+) (%d+) (%d+) (%d+) (%d+) (.*)$")
 if not since or now - last > 3 * slice_ms then -- not met for long: those that were there have run, or are dead

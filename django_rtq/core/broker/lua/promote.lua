@@ -108,7 +108,6 @@ local function pick_due()
 end
 
 pick_due()
-redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("HSET", q.clock, "promoted", now) -- for people: shows that a scheduler is alive
 if #picked.fresh > 0 then redis.call("HSET", q.jobs, unpack(picked.fresh)) end
 note_waiting(q, picked.since)

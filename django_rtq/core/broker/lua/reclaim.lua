@@ -8,7 +8,6 @@
 
 local q, lease_ms, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 local now = record_contact(q, lease_ms)
 q.now = now -- the time that limits know, too: read again, it would have gone on
 local hold = tonumber(redis.call("HGET", q.clock, "hold") or 0)

@@ -15,7 +15,6 @@ local now, answer = now_ms(q.clock), { 0 }
 local deadline = guilty.lapsed and tonumber(redis.call("ZSCORE", q.workers, worker) or 0)
 if deadline and deadline > now then return { -1 } end
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 answer[1] = reclaim_jobs(q, worker, function(id) return guilty.lapsed or guilty[id] end, limit, now, answer)
 if answer[1] == 0 then delete_worker(q, worker) end
 return answer

@@ -91,7 +91,6 @@ local answer, clock = {}, clock_ms()
 for place = 1, #tags do
   if string.sub(tags[place], -2) == "::" then break end -- in a Cluster, a name that never exists
   local q = named(place)
-  if place == 1 then redis.call("DEL", q.scratch) end -- lets a full server be drained
   local high, looked, first_end = unpack(redis.call("HMGET", q.clock, "high", tends, "first_end"))
   local now = now_ms(q.clock, clock, high)
   local age = now - (looked or 0)

@@ -71,7 +71,6 @@ local function not_in_lanes(ids)
   return lost
 end
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 local ids = missing_in(q.dead, missing_in(q.scheduled, redis.call("HRANDFIELD", q.jobs, limit)))
 local lost = not_in_lanes(not_running(not_behind(ids)))
 local ended = finish_cancelled(q, lost, now)

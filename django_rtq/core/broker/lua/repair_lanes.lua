@@ -48,7 +48,6 @@ local function count_lost()
   return math.max(-1, lost)
 end
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 if start == 0 and redis.call("EXISTS", q.limits) == 1 then recount(q) end
 for _, lane in ipairs(lanes) do
   local band, client = string.match(lane, "^(%-?%d+%+?):(.*)$")

@@ -11,6 +11,5 @@ local q, id, line = named(), ARGV[1], ARGV[2]
 local now = now_ms(q.clock)
 
 if redis.call("HEXISTS", q.running, id) == 0 then return "stale" end
-redis.call("DEL", q.scratch) -- lets a full server be drained
 redis.call("HSET", q.progress, id, string.format("%.0f ", now) .. line)
 return "ok"

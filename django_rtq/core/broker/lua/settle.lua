@@ -20,7 +20,6 @@ local now = now_ms(q.clock)
 local FINISHED = { ack = "succeeded", expire = "expired", finish_cancel = "cancelled" }
 
 local mine, stale, entries = split_held(q.running, rows, 5, 3)
-redis.call("DEL", q.scratch) -- lets a full server be drained
 q.has_limits = redis.call("EXISTS", q.limits) == 1
 q.runner = redis.call("EXISTS", q.runners) == 1
 

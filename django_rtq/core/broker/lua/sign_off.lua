@@ -9,7 +9,6 @@
 local q, worker = named(), ARGV[1]
 
 if redis.call("EXISTS", q.running) == 1 then return "busy" end
-redis.call("DEL", q.scratch) -- lets a full server be drained
 -- It may have taken the signal that would have woken another worker.
 if redis.call("EXISTS", q.bands) == 1 then redis.call("ZADD", q.work_signal, 0, "work") end
 delete_worker(q, worker)

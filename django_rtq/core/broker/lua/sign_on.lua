@@ -8,7 +8,6 @@
 
 local q, lease_ms, worker = named(), tonumber(ARGV[1]), ARGV[2]
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 local now = record_contact(q, lease_ms)
 -- Before it can claim: after a torn log, repair_lanes finds its jobs here.
 redis.call("ZADD", q.signed_on, now - 10000000000000, worker)

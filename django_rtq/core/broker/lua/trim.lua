@@ -10,7 +10,6 @@
 local q, max_dead, dead_ms, limit = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.clock)
 
-redis.call("DEL", q.scratch) -- lets a full server be drained
 rotate_ids(q, now)
 local gone, has_more = expire_outcomes(q, now)
 local over = math.min(redis.call("ZCARD", q.dead) - max_dead, limit)
