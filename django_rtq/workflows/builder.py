@@ -61,12 +61,68 @@ T = TypeVar("T")
 class AnyStep:
     """A step of a workflow: one call, or many."""
 
-    def __init__(self, flow: StepCollector, number: int, first: int, size: int, task: str) -> None:
-        self.flow, self.number, self.first, self.size, self.task = flow, number, first, size, task
-        self.keeps = False
+    number = first = 0  # its own, and that of its first job
+    keeps = False  # its results, because others take them
+
+    def __init__(self, flow: StepCollector, task: Task[Any, Any], after: Mapping[int, str]) -> None:
+        self.flow = flow
+        self.task = task  # as middleware has changed it
+        self.after = dict(after)  # numbers of the steps that it waits for -> "e" if any end is enough
+        self.next: list[str] = []  # those that wait for it, with "e" or without
+        self.size = 0
+        self.parts: dict[int, list[str]] = {}  # place of the first call -> calls
+        self.clients: Counter[str] = Counter()  # of its jobs
+        self._lines: list[str] = []  # the last part, and how many characters more it may have
+        self._room = 0
+
+    def collect(self, task: Task[Any, Any], calls: Iterable[Any]) -> list[Any]:
+        """Take calls, as the middleware around delay() has changed them."""
+        self.flow.check_step(task)
+        self.task, before = task, self.size
+        for args, kwargs in calls:
+            for reference in references_in((args, kwargs)):
+                self._wait_for(reference)
+            job = new_job(task, args, dict(kwargs))
+            client = self.flow.client_of(task, job)
+            line = f"{job.priority} {job.max_crashes} {job.due} {job.expires} {job.at_front} {client}\n{job.body}\n"
+            if not self._room or len(self._lines) == PART or len(line) > self._room:
+                self._lines, self._room = self.parts.setdefault(self.size, []), PART_BYTES
+            self._lines.append(line)
+            self._room = max(0, self._room - len(line))
+            self.clients[client] += 1
+            self.size += 1
+        return [Workflow(self.flow._id, backend=task.backend)] * (self.size - before)  # the jobs have no ids yet
+
+    def _wait_for(self, reference: ResultOf) -> None:
+        """A call takes this result, so the step waits for the other one."""
+        before: AnyStep | None = reference.step
+        if before is None or before.flow is not self.flow:
+            text = f"cannot take a result of workflow {reference.workflow}: read it before."
+            raise InvalidWorkflow(self.flow.id, text)
+        if self.after.setdefault(before.number, "") and reference.size < 0:
+            raise InvalidWorkflow(
+                self.flow.id,
+                f"has a step of {self.task.name} that waits for any end of {before.task.name} and takes its result, "
+                "which is not there if that has failed. Leave out ended=True, or the result.",
+            )
+
+    def fields(self) -> dict[str, Argument]:
+        """What Redis knows of it from the beginning, in the order of add_members.lua."""
+        return {
+            "task": self.task.name,
+            "queue": self.task.queue,
+            "size": self.size,
+            "first": self.first,
+            "keep": "1" if self.keeps else "",
+            "parts": " ".join(map(str, self.parts)),
+            "after": " ".join(f"{other}{how}" for other, how in sorted(self.after.items())),
+            "next": " ".join(self.next),
+        }
 
     def _reference(self, size: int) -> ResultOf:
-        self.flow.keep(self)
+        if not self.flow.is_open:
+            raise InvalidWorkflow(self.flow.id, "is sent already: results are for steps of the same block.")
+        self.keeps = True
         made = ResultOf(self.flow.reference, self.first, size)
         made.step = self
         return made
@@ -75,11 +131,11 @@ class AnyStep:
 
         def __getattr__(self, name: str) -> Any:
             other = {"result": "results", "results": "result"}.get(name)
-            cure = f". This step of {self.task} has .{other}" if other else ""
+            cure = f". This step of {self.task.name} has .{other}" if other else ""
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{cure}", name=name, obj=self)
 
     def __repr__(self) -> str:
-        return f"<step {self.number} of workflow {self.flow.reference}: {self.task}, {self.size}>"
+        return f"<step {self.number} of workflow {self.flow.reference}: {self.task.name}, {self.size}>"
 
 
 class Step(AnyStep, Generic[R_co]):
@@ -139,12 +195,9 @@ class StepCollector(After):
         self._client, self._headers = client, dict(headers)
         self._fields: dict[str, Argument] = {}
         self._steps: list[AnyStep] = []
-        self._parts: list[tuple[str, list[str]]] = []  # "step:place of its first member", calls
-        self._next: dict[int, list[str]] = {}
-        self._clients: dict[int, Counter[str]] = {}  # of the jobs of a step
         self._backend: str | None = None
         self._edges = self._members = 0
-        self._is_open = self._has_shards = False
+        self.is_open = self._has_shards = False
         self._is_settled = True  # its id, which says in which shard it is
         self._called = CalledWorkflow(id=workflow_id)
 
@@ -169,86 +222,48 @@ class StepCollector(After):
         """Add a step. Raises InvalidWorkflow, and what delay() raises for invalid calls; then nothing is added."""
         before, steps = (self._backend, self._id, self._is_settled), len(self._steps)
         try:
-            self._check_step(task, steps)
-            return self._add_step(kind, task, calls, after)
+            self.check_step(task)
+            declared = task.using(headers=self._headers) if self._headers and not task.headers else task
+            step, left = kind(self, declared, after), checked_calls(task.name, calls)
+            while some := list(islice(left, CALLS_AT_ONCE)):
+                send_through_middleware(declared, some, step.collect, workflow=self._called)
+            self.check_step(step.task)  # once more, as calls may come from a generator that adds steps
+            self._append(step)
         except BaseException:
             if len(self._steps) == steps:  # else its calls, which came from a generator, have added others
                 self._backend, self._id, self._is_settled = before
                 self._called.id = self._id
             raise
-
-    def _add_step(self, kind: type[Any], task: Task[Any, Any], calls: Iterable[Any], after: Mapping[int, str]) -> Any:
-        if self._headers and not task.headers:
-            task = task.using(headers=self._headers)
-        waits, lines, length = dict(after), list[str](), 0
-        parts = {0: lines}  # by the place of the first call
-        size, clients = 0, Counter[str]()
-
-        def collect(changed: Task[Any, Any], calls: Iterable[Any]) -> list[Any]:
-            nonlocal task, size, lines, length
-            self._check_step(changed, len(self._steps))
-            task, before = changed, size
-            for args, kwargs in calls:
-                for reference in references_in((args, kwargs)):
-                    self._wait_for(reference, waits, task.name)
-                job = new_job(task, args, dict(kwargs))
-                client = self._client_of(task, job)
-                clients[client] += 1
-                line = _line(job, client)
-                if lines and (len(lines) == PART or length + len(line) > PART_BYTES):
-                    lines, length = parts.setdefault(size, []), 0
-                lines.append(line)
-                length, size = length + len(line), size + 1
-            return [Workflow(self._id, backend=changed.backend)] * (size - before)  # the jobs have no ids yet
-
-        declared, left = task, checked_calls(task.name, calls)
-        while some := list(islice(left, CALLS_AT_ONCE)):
-            send_through_middleware(declared, some, collect, workflow=self._called)
-        self._check_step(task, len(self._steps))  # once more, as calls may come from a generator that adds steps
-        return self._append_step(kind, task, size, parts if size else {}, waits, clients)
-
-    def _append_step(
-        self,
-        kind: type[Any],
-        task: Task[Any, Any],
-        size: int,
-        parts: Mapping[int, list[str]],
-        waits: Mapping[int, str],
-        clients: Counter[str],
-    ) -> Any:
-        number, first = len(self._steps), self._members
-        if first + size > MAX_MEMBERS:
-            raise InvalidWorkflow(self.id, f"has more than {MAX_MEMBERS:,} jobs. Divide the work.")
-        self._connect(number, waits)
-        step = kind(self, number, first, size, task.name)
-        self._members += size
-        self._steps.append(step)
-        self._clients[number] = clients
-        self._parts += [(f"{number}:{place}", lines) for place, lines in parts.items()]
-        self._fields |= {
-            f"task:{number}": task.name,
-            f"queue:{number}": task.queue,
-            f"size:{number}": size,
-            f"first:{number}": first,
-            f"parts:{number}": " ".join(map(str, parts)),
-            f"after:{number}": " ".join(f"{other}{how}" for other, how in sorted(waits.items())),
-            f"state:{number}": "waiting",
-            f"ends:{number}": "0 0 0",
-        }
         return step
 
-    def keep(self, step: AnyStep) -> None:
-        """Keep the results of a step for others."""
-        if not self._is_open:
-            raise InvalidWorkflow(self.id, "is sent already: results are for steps of the same block.")
-        self._fields[f"keep:{step.number}"] = "1"
+    def _append(self, step: AnyStep) -> None:
+        step.number, step.first = len(self._steps), self._members
+        if self._members + step.size > MAX_MEMBERS:
+            raise InvalidWorkflow(self.id, f"has more than {MAX_MEMBERS:,} jobs. Divide the work.")
+        if self._edges + len(step.after) > MAX_EDGES:
+            raise InvalidWorkflow(
+                self.id, f"has more than {MAX_EDGES:,} edges. Let one step wait for many, others for it."
+            )
+        if self._fields.get("on_death") in step.after:
+            raise InvalidWorkflow(self.id, "has a step that waits for on_death().")
+        for other, how in step.after.items():
+            self._steps[other].next.append(f"{step.number}{how}")
+        self._edges += len(step.after)
+        self._members += step.size
+        self._steps.append(step)
 
-    def _check_step(self, task: Any, number: int) -> None:
+    def _parts(self) -> list[tuple[str, str]]:
+        """The parts of all steps, "step:place of its first member", and their calls."""
+        parts = ((f"{step.number}:{place}", lines) for step in self._steps for place, lines in step.parts.items())
+        return [(name, "".join(lines)) for name, lines in parts]
+
+    def check_step(self, task: Any) -> None:
+        """Raises TypeError and InvalidWorkflow for a task that cannot be that of the next step."""
         if not isinstance(task, Task):
             raise TypeError(f"A step needs a task of @django_rtq.task, not {reprlib.repr(task)}.")
-        if not self._is_open:
+        if not self.is_open:
             raise InvalidWorkflow(self.id, "takes no more steps: add them inside of the block.")
-        if number == self.most_steps:
+        if len(self._steps) == self.most_steps:
             raise InvalidWorkflow(
                 self.id, f"gets more than {self.most_steps:,} steps. Use map() for many calls of one task."
             )
@@ -261,7 +276,7 @@ class StepCollector(After):
         self._backend = task.backend
         self._has_shards = get_config().shards is not None and placement.has_shards(task.backend)
 
-    def _client_of(self, task: Task[Any, Any], job: NewJob) -> str:
+    def client_of(self, task: Task[Any, Any], job: NewJob) -> str:
         """The client of a job, which is where delay() would send it, so that limits hold, and where its workflow is.
 
         The first job that has to be in some shard decides that, unless it is settled. Raises InvalidWorkflow.
@@ -281,29 +296,6 @@ class StepCollector(After):
             self._id = self._called.id = new_workflow_id(shard)
         self._is_settled = True
         return client
-
-    def _connect(self, number: int, waits: Mapping[int, str]) -> None:
-        if self._edges + len(waits) > MAX_EDGES:
-            raise InvalidWorkflow(
-                self.id, f"has more than {MAX_EDGES:,} edges. Let one step wait for many, others for it."
-            )
-        if self._fields.get("on_death") in waits:
-            raise InvalidWorkflow(self.id, "has a step that waits for on_death().")
-        for other, how in waits.items():
-            self._edges += 1
-            self._next.setdefault(other, []).append(f"{number}{how}")
-
-    def _wait_for(self, reference: ResultOf, waits: dict[int, str], task: str) -> None:
-        """A call takes this result, so its step waits for the other one."""
-        before: AnyStep | None = reference.step
-        if before is None or before.flow is not self:
-            raise InvalidWorkflow(self.id, f"cannot take a result of workflow {reference.workflow}: read it before.")
-        if waits.setdefault(before.number, "") and reference.size < 0:
-            raise InvalidWorkflow(
-                self.id,
-                f"has a step of {task} that waits for any end of {before.task} and takes its result, which is not "
-                "there if that has failed. Leave out ended=True, or the result.",
-            )
 
 
 class WorkflowBuilder(StepCollector):
@@ -360,13 +352,13 @@ class WorkflowBuilder(StepCollector):
     def __enter__(self) -> WorkflowBuilder:
         if self._has_begun:
             raise InvalidWorkflow(self.id, "has had its block: call workflow() again for another one.")
-        self._has_begun = self._is_open = True
+        self._has_begun = self.is_open = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_open = False
+        self.is_open = False
         if kind is None:
             self._send()
 
@@ -376,7 +368,7 @@ class WorkflowBuilder(StepCollector):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_open = False
+        self.is_open = False
         if kind is None:
             await sync_to_async(self._send, thread_sensitive=True)()
 
@@ -435,10 +427,10 @@ class WorkflowBuilder(StepCollector):
         from django_rtq.workflows.store import ANY_CLIENT
 
         rooms: Counter[tuple[str, str]] = Counter()
-        for number, clients in self._clients.items():
-            if not self._fields[f"after:{number}"] and self._fields.get("on_death") != number:
-                for client, members in clients.items():
-                    rooms[str(self._fields[f"queue:{number}"]), client] += members
+        for step in self._steps:
+            if not step.after and self._fields.get("on_death") != step.number:
+                for client, members in step.clients.items():
+                    rooms[step.task.queue, client] += members
         if len(rooms) > MOST_ROOMS:
             of_queues: Counter[tuple[str, str]] = Counter()
             for (queue, _), members in rooms.items():
@@ -455,13 +447,17 @@ class WorkflowBuilder(StepCollector):
             "on_dead": self._on_dead,
             "steps": len(self._steps),
             **self._fields,
-            **{f"next:{step.number}": " ".join(self._next.get(step.number, ())) for step in self._steps},
         }
+        for step in self._steps:
+            fields |= {
+                f"{name}:{step.number}": value for name, value in step.fields().items() if name != "keep" or value
+            }
+            fields |= {f"state:{step.number}": "waiting", f"ends:{step.number}": "0 0 0"}
         key = self._unique_key
         if key:
             fields["key"] = key
         # References to results have the first id.
-        parts = [(name, "".join(lines).replace(self.reference, self._id)) for name, lines in self._parts]
+        parts = [(name, calls.replace(self.reference, self._id)) for name, calls in self._parts()]
         return NewWorkflow(
             id=self.id, key=key, fields=fields, parts=parts, rooms=self._rooms(), token=secrets.token_hex(8)
         )
@@ -492,35 +488,30 @@ class AddedSteps(StepCollector):
 
         flow = workflow_of(holder.job_id)
         super().__init__(flow, f"{flow}+{int(holder.job_id[-6:], 16)}", client="", headers=headers)
-        self._holder, self._backend, self._is_open = holder, backend, True
+        self._holder, self._backend, self.is_open = holder, backend, True
         self._passed_by_later = passed_by_later
         self.are_sent = False
 
-    def _check_step(self, task: Any, number: int) -> None:
+    def check_step(self, task: Any) -> None:
         if place := self._passed_by_later():
             raise InvalidWorkflow(
                 self.id,
                 f"gets no steps within {place}: a later run of the job passes it by, and what it adds would be lost. "
                 "Add them outside of steps and each().",
             )
-        super()._check_step(task, number)
+        super().check_step(task)
 
     def send(self) -> None:
         """Add them, once however often the job runs, and only while this run holds it. Raises InvalidWorkflow and
         BrokerError."""
-        self._is_open = False
+        self.is_open = False
         if not self._steps:
             return
-        fields = ("task", "queue", "size", "first", "keep", "parts", "after")
-        texts: list[Argument] = []
-        for step in self._steps:
-            texts += [self._fields.get(f"{name}:{step.number}", "") for name in fields]
-            texts.append(" ".join(self._next.get(step.number, ())))
+        texts = [text for step in self._steps for text in step.fields().values()]
         broker = get_broker(place_of_job(self._backend or "", self._id))
         shape = f"{crc32(repr(texts).encode()):x}"
-        parts = [(name, "".join(lines)) for name, lines in self._parts]
-        broker.register_queues({str(self._fields[f"queue:{step.number}"]) for step in self._steps})
-        answer, what = workflow_store(broker).add(self._holder, shape, texts, parts)
+        broker.register_queues({step.task.queue for step in self._steps})
+        answer, what = workflow_store(broker).add(self._holder, shape, texts, self._parts())
         self.are_sent = answer in ("ok", "added")
         if answer == "full":
             raise InvalidWorkflow(self.id, f"would have too many {what}: see docs/workflows.md. Divide the work.")
@@ -550,8 +541,3 @@ def _checked_text(what: str, value: Any) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
         raise ValueError(f"The {what} of a workflow is {value!r}, but has to be a text of 1 to {MAX_NAME} characters.")
     return value
-
-
-def _line(job: NewJob, client: str) -> str:
-    """A call as store_workflow.lua takes it."""
-    return f"{job.priority} {job.max_crashes} {job.due} {job.expires} {job.at_front} {client}\n{job.body}\n"
