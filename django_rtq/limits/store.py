@@ -19,7 +19,7 @@ from django_rtq.core.broker.redis.commands import Argument, Command, checked
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.core.conf.config import Config
 from django_rtq.core.extension import Chore
-from django_rtq.limits.limit_kinds import LIMIT_KINDS
+from django_rtq.limits.limit_kinds import LIMIT_KINDS, limits_text
 
 if TYPE_CHECKING:
     from django_rtq.core.broker.broker import Broker
@@ -118,7 +118,7 @@ class LimitStore:
         options = self._config.queue(queue)
         limits = {"settings:queue": options.limits, "settings:clients": options.client}
         limits |= {f"settings:client:{name}": values for name, values in options.clients.items()}
-        return {source: _text(values) for source, values in limits.items() if values}
+        return {source: limits_text(LIMIT_KINDS, values) for source, values in limits.items() if values}
 
 
 class SettingsKeeper:
@@ -183,8 +183,3 @@ def duties(broker: Broker, queues: Sequence[str]) -> list[Chore]:
     """What the heartbeat does for limits."""
     keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
     return [Chore("keeping limits", keeper.do, keeper.reads, keeper.info)]
-
-
-def _text(limits: Mapping[str, Any]) -> str:
-    """Limits as they are stored."""
-    return " ".join(LIMIT_KINDS[name].text(value) for name, value in limits.items())
