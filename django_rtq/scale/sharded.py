@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Any, TypeVar
-
-from redis import exceptions as redis_exceptions
 
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import EnqueueCall, NewJob, Unreplicated
-from django_rtq.core.broker.redis.client import RedisClient, read_replies, send
-from django_rtq.core.broker.redis.commands import Command, Steps, command_hooks, raised
+from django_rtq.core.broker.redis.client import RedisClient
+from django_rtq.core.broker.redis.commands import Command, Steps, raised
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.jobs.job import shard_in
-from django_rtq.exceptions import BrokerError, BrokerUnavailable
+from django_rtq.exceptions import BrokerError
 
 T = TypeVar("T")
 
@@ -101,42 +98,6 @@ def _merged(
     return Unreplicated(answers, problem) if problem else answers
 
 
-class Sent:
-    """Commands that are under way to Redis. For one thread, which calls replies() or give_up()."""
-
-    def __init__(self, client: RedisClient, commands: Sequence[Command]) -> None:
-        self._client, self._connections, self._commands = client, client.connections, commands
-        self._connection: Any = None  # None: they are sent with the question for the replies
-        if not command_hooks:  # a span is about one exchange
-            with suppress(redis_exceptions.RedisError, OSError):
-                self._connection = self._connections.take(is_checked=False)
-                send(self._connection, commands)
-
-    def replies(self) -> list[Any]:
-        """As from execute_each(), with the same errors."""
-        if self._connection is None:
-            return self._client.execute_each(self._commands, resend=True)
-        try:
-            replies = read_replies(self._connection, self._commands, needs_first=False)
-        except (redis_exceptions.RedisError, OSError) as error:
-            unavailable = self._client.lost(self._connection, error)
-            self._connection = None
-            if not isinstance(unavailable, BrokerUnavailable) or not unavailable.is_connection_lost:
-                raise unavailable from error
-            return self._client.execute_each(self._commands)
-        self._connections.give_back(self._connection)
-        self._connection = None
-        if any(isinstance(reply, redis_exceptions.RedisError) for reply in replies):
-            return self._client.mended(self._commands, replies)
-        return replies
-
-    def give_up(self) -> None:
-        """Nobody asks for the replies."""
-        if self._connection is not None:
-            self._connections.drop(self._connection)
-            self._connection = None
-
-
 def run_together(operations: Sequence[tuple[RedisClient, Steps[T]]]) -> list[T | BrokerError]:
     """Run operations on several servers: in each round all packets are sent before a reply is read.
 
@@ -145,22 +106,25 @@ def run_together(operations: Sequence[tuple[RedisClient, Steps[T]]]) -> list[T |
     ends: dict[int, T | BrokerError] = {}
     replies: dict[int, list[Any]] = {}
     while len(ends) < len(operations):
-        sent: dict[int, Sent] = {}
+        sent: dict[int, tuple[RedisClient, Sequence[Command], Any]] = {}
         try:
             for number, (client, steps) in enumerate(operations):
                 if number not in ends:
                     try:
-                        sent[number] = Sent(client, steps.send(replies[number]) if number in replies else next(steps))
+                        commands = steps.send(replies[number]) if number in replies else next(steps)
+                        sent[number] = client, commands, client.begin(commands)
                     except StopIteration as end:
                         ends[number] = end.value
                     except BrokerError as error:
                         ends[number] = error
-            for number, packet in sent.items():
+            for number in list(sent):
+                client, commands, connection = sent.pop(number)
                 try:
-                    replies[number] = packet.replies()
+                    replies[number] = client.execute_each(commands, resend=True, sent=connection)
                 except BrokerError as error:
                     ends[number] = error
         finally:
-            for packet in sent.values():
-                packet.give_up()
+            for client, _, connection in sent.values():  # nobody asks for the replies
+                if connection is not None:
+                    client.connections.drop(connection)
     return [ends[number] for number in range(len(operations))]

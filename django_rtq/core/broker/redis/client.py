@@ -99,17 +99,34 @@ class RedisClient:
         """Another number after each connection that ended. Only compare it with a former value."""
         return self.connections.connections_lost
 
-    def execute_each(self, commands: Sequence[Command], *, resend: bool = False) -> list[Any]:
+    def begin(self, commands: Sequence[Command]) -> Any:
+        """Send commands that may run twice, for execute_each(), which reads the replies. Returns the connection.
+
+        None: it has to send them, too.
+        """
+        if command_hooks or not commands:  # a span is about one exchange
+            return None
+        connection = None
+        try:
+            connection = self.connections.take(is_checked=False)
+            send(connection, commands)
+        except (redis_exceptions.RedisError, OSError):
+            if connection is not None:
+                self.connections.drop(connection)
+            return None
+        return connection
+
+    def execute_each(self, commands: Sequence[Command], *, resend: bool = False, sent: Any = None) -> list[Any]:
         """The replies, in order; a command that was refused has its BrokerError in its place.
 
         With `resend` the commands are sent once more when the connection turns out to be lost: only for commands that
-        may run twice. Raises BrokerUnavailable when there is no reply.
+        may run twice. `sent`: from begin(). Raises BrokerUnavailable when there is no reply.
         """
         if not commands:
             return []
         try:
             # Commands that may run twice find out by themselves that an idle connection was closed.
-            replies = self._exchange(commands, is_checked=not resend)
+            replies = self._exchange(commands, is_checked=not resend, sent=sent)
         except BrokerUnavailable as error:
             if not resend or not error.is_connection_lost:
                 raise
@@ -143,16 +160,22 @@ class RedisClient:
         return translated(run_steps(mended(commands, replies, self._pool), self._exchange), self.connections)
 
     def _exchange(
-        self, commands: Sequence[Command], *, is_checked: bool = True, needs_first: bool = False
+        self, commands: Sequence[Command], *, is_checked: bool = True, needs_first: bool = False, sent: Any = None
     ) -> list[Any]:
         try:
-            connection = self.connections.take(is_checked=is_checked)
+            connection = self.connections.take(is_checked=is_checked) if sent is None else sent
         except redis_exceptions.RedisError as error:
             raise connect_error(self._pool, error) from error
         try:
-            replies = exchange(connection, commands, needs_first=needs_first)
+            if sent is None:
+                replies = exchange(connection, commands, needs_first=needs_first)
+            else:
+                replies = read_replies(connection, commands, needs_first=False)
         except (redis_exceptions.RedisError, OSError) as error:
-            raise self.lost(connection, error) from error
+            note_loss(connection)
+            self.connections.drop(connection)
+            self.connections.close_idle()  # they are as old: another try needs a new one
+            raise translate_error(error, connection, self.in_settings) from error
         except BaseException:
             # A reply may be on its way: it must not be taken for the reply to another command.
             self.connections.drop(connection)
@@ -162,13 +185,6 @@ class RedisClient:
         else:
             self.connections.give_back(connection)
         return replies
-
-    def lost(self, connection: Any, error: Exception) -> BrokerError:
-        """What to raise when there is no reply: the connection cannot be used any more."""
-        note_loss(connection)
-        self.connections.drop(connection)
-        self.connections.close_idle()  # they are as old: another try needs a new one
-        return translate_error(error, connection, self.in_settings)
 
 
 class BlockingClient(RedisClient):
