@@ -1,4 +1,4 @@
-"""Jobs: those of any state, those of a list of a queue, and those that a worker runs. All are redacted."""
+"""Jobs of any state, of a list of a queue, and that a worker runs, all redacted; dead letters by error; the outbox."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from django.utils.translation import gettext_lazy as _
 
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.jobs import OF_JOB
+from django_rtq.console.formatting import format_number
 from django_rtq.console.incidents.workers import COMMAND, why_hung
 from django_rtq.console.output import facts
+from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadGroups
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.column import (
     DURATION,
@@ -33,10 +35,13 @@ from django_rtq.console.render.sheet import Empty, Found, Sheet, Wanted
 from django_rtq.console.sanitize import arguments_text, clean_text
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.failure import Attempt
-from django_rtq.core.jobs.job import JobState
+from django_rtq.core.jobs.job import JobState, made_at
 from django_rtq.core.tasks.registry import known_task
 from django_rtq.databases.exactly_once import has_committed
+from django_rtq.databases.outbox import OutboxRow, waiting_rows
 
+GROUPED_PER_QUEUE = 1000  # newest dead letters of each queue: two round trips that do not block Redis for long
+MOST_LISTED = 1000  # of the outbox, the oldest
 TIMES = ("made_at", "ready_at", "due_at", "expires_at", "claimed_at", "died_at", "finished_at")
 
 
@@ -159,6 +164,67 @@ class Running(Jobs):
         return text % {"seconds": abs(left)}
 
 
+def _dead_url(group: DeadGroup, url: PageUrl) -> str:
+    return url("queue_change", group.queue, query={"state": "dead", "q": str(group.wanted.anywhere)})
+
+
+class DeadLetterGroups(Sheet[DeadGroup]):
+    """Groups of dead letters."""
+
+    model, title, key = "deadletter", _("Dead letters"), "newest_id"
+    per_page = 100
+    columns = (
+        Column("error", _("Error"), lambda group: group.error_class or gettext("(unknown)"), TASK,
+               link=_dead_url, hint=lambda group: group.error_class),
+        Column("message", "", css=lambda group: "rtq-soft rtq-message", under="error"),
+        Column("task", _("Task"), lambda group: group.task or gettext("(unreadable)"), TASK,
+               link=lambda group, url: url("registeredtask_change", group.task) if group.task else "",
+               hint=lambda group: group.task, css=lambda group: "rtq-name"),
+        Column("queue", _("Queue"), link=lambda group, url: url("queue_change", group.queue)),
+        Column("shards", _("Shard"), lambda group: ", ".join(map(str, sorted(group.shards))), is_of_shards=True),
+        Column("jobs", _("Jobs"), attrgetter("count"), NUMBER),
+        Column("first_at", _("First"), kind=MOMENT, css=lambda group: "rtq-when"),
+        Column("last_at", _("Last"), kind=MOMENT, css=lambda group: "rtq-when"),
+    )  # fmt: skip
+    actions = (ACTIONS["requeue_group"], ACTIONS["discard_group"])
+
+    empty = Empty(_("No dead letters."), _("All failed jobs are being retried or have been dealt with."))
+
+    def find(self, readers: Readers, wanted: Wanted) -> Found:
+        """The latest group first. Messages are read of those of the page."""
+        found = readers.dead_letters.all_groups(GROUPED_PER_QUEUE)
+        rows = readers.dead_letters.with_messages(found.groups[self.places(wanted)])
+        return Found(rows, len(found.groups), len(found.groups), _groups_note(found))
+
+
+def _groups_note(found: DeadGroups) -> str:
+    if found.searched >= found.total:
+        return ""
+    text = gettext("These groups include the newest %(searched)s of %(total)s dead letters.")
+    return text % {"searched": format_number(found.searched), "total": format_number(found.total)}
+
+
+class Outbox(Sheet[OutboxRow]):
+    """The list of its rows, the oldest first; a search finds ids by their beginnings."""
+
+    model, list_page, title, key, searches = "job", "outbox", _("Outbox"), "job_id", _("Beginning of the ID")
+    columns = (
+        Column("task", _("Task"), kind=TASK, link=lambda row, url: url("registeredtask_change", row.task)),
+        Column("job_id", _("ID"), under="task"),
+        Column("queue", _("Queue"), link=lambda row, url: url("queue_change", row.queue)),
+        Column("made", _("Made"), lambda row: made_at(row.job_id), MOMENT),
+        Column("attempts", _("Attempts"), kind=NUMBER),
+        Column("due_at", _("Next attempt"), kind=MOMENT),
+        Column("error", _("Error"), lambda row: row.error or None),
+    )
+    about = _("Jobs that are committed, and that no process has moved to Redis yet: the oldest 1,000 of them.")
+    empty = Empty(_("Nothing waits in the outbox."), _("What was committed is in Redis."))
+
+    def find(self, readers: Readers, wanted: Wanted) -> Found:
+        rows = waiting_rows(readers.places, MOST_LISTED, wanted.search)
+        return Found(rows[self.places(wanted)], len(rows), len(rows))
+
+
 class JobList(NamedTuple):
     """What is particular about a list of a queue."""
 
@@ -166,7 +232,7 @@ class JobList(NamedTuple):
     empty: Empty
 
 
-JOBS, RUNNING = Jobs(), Running()
+JOBS, RUNNING, GROUPS, OUTBOX = Jobs(), Running(), DeadLetterGroups(), Outbox()
 JOB_LISTS = {
     "queued": JobList(
         {"state": None, "error": None, "time": _("Waiting since")},

@@ -1,4 +1,4 @@
-"""Queues: how many jobs each has, in which states, and what became of them lately."""
+"""Queues: how many jobs each has, in which states, what became of them lately, and their memory."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.formatting import format_number
 from django_rtq.console.reading.details import QueueDetails
+from django_rtq.console.reading.memory import KINDS, QueueMemory
 from django_rtq.console.reading.overview import Overview, QueueRow
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.render.column import (
@@ -22,6 +23,7 @@ from django_rtq.console.render.column import (
     METER,
     NUMBER,
     RATE,
+    SIZE,
     Column,
     PageUrl,
     State,
@@ -35,6 +37,10 @@ STATES = {
     "open": State(_("open")),
     "paused": State(_("paused"), "paused"),
     "no_worker": State(_("no worker"), "plain"),
+}
+MEMORY_TITLES = {
+    **{"jobs": _("Jobs"), "order": _("Order"), "outcomes": _("Outcomes"), "logs": _("Logs"), "steps": _("Steps")},
+    **{"metrics": _("Metrics"), "workflows": _("Workflows"), "other": _("Other")},
 }
 
 
@@ -144,4 +150,34 @@ class Queues(Sheet[Queue]):
         return {**asdict(row.details), "declared": row.is_declared}
 
 
-QUEUES = Queues()
+def _size(kind: str) -> Column:
+    return Column(
+        kind,
+        MEMORY_TITLES[kind],
+        lambda row: row.sizes[kind],
+        SIZE,
+        css=lambda row: "" if row.sizes[kind] else "rtq-zero",
+    )
+
+
+class Memory(Sheet[QueueMemory]):
+    """About how many bytes of Redis each queue takes, and for what: the largest first."""
+
+    model, list_page, title = "job", "memory", _("Memory")
+    columns = (
+        Column("name", _("Queue"), link=lambda row, url: url("queue_change", row.name)),
+        Column("total", _("Total"), kind=SIZE),
+        *map(_size, KINDS),
+    )
+    about = _(
+        "About how many bytes of Redis the queues with most jobs take: measured at some keys of each kind. Jobs: with "
+        "dead letters and failures. Order: lanes, and times of delayed jobs."
+    )
+    empty = Empty(_("No queue has been used yet."))
+
+    def read(self, readers: Readers) -> Sequence[QueueMemory]:
+        """The queues that take most."""
+        return readers.memory.read()
+
+
+QUEUES, MEMORY = Queues(), Memory()

@@ -10,7 +10,7 @@ from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep, Sweeper
-from django_rtq.console.subjects.dead_letters import GROUPS
+from django_rtq.console.subjects.jobs import GROUPS
 from django_rtq.exceptions import BrokerUnavailable
 from tests.console.admin.conftest import logged, text
 from tests.console.commands.test_rtq_jobs_dead_letters import break_after

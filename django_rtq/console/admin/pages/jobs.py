@@ -36,10 +36,8 @@ from django_rtq.console.reading.readers import Readers
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import buttons, cell_html
 from django_rtq.console.sanitize import clean_text, named_arguments
-from django_rtq.console.subjects.dead_letters import GROUPS
-from django_rtq.console.subjects.jobs import JOBS, RUNNING, written_text
-from django_rtq.console.subjects.memory import MEMORY
-from django_rtq.console.subjects.outbox import OUTBOX
+from django_rtq.console.subjects.jobs import GROUPS, JOBS, OUTBOX, RUNNING, written_text
+from django_rtq.console.subjects.queues import MEMORY
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 from django_rtq.core.tasks.registry import is_internal, known_task

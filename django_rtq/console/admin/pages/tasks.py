@@ -22,7 +22,7 @@ from django_rtq.console.reading.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of
 from django_rtq.console.render.html import Table, beside_name, buttons, figures, tables
 from django_rtq.console.sanitize import clean_text
-from django_rtq.console.subjects.dead_letters import GROUPS
+from django_rtq.console.subjects.jobs import GROUPS
 from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.console.subjects.tasks import (
     ONE_TASK,
