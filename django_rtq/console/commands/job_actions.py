@@ -171,17 +171,16 @@ class JobAction:
 
 
 def ask_and_act(
-    command: ConsoleCommand,
-    options: dict[str, Any],
-    sweep: Sweep,
-    counted: Count,
-    steps: Iterable[Result],
-    *,
-    expected: str = "yes",
+    command: ConsoleCommand, options: dict[str, Any], sweep: Sweep, counted: Count, steps: Iterable[Result]
 ) -> Result:
     """Ask if it is to be done with so many jobs, and do it. Raises CommandError for another answer."""
-    if ACTIONS[sweep.verb].asks and options["interactive"] and counted.count:
-        which, typed = one_line(sweep.selection), "'yes'" if expected == "yes" else "the name of the queue"
+    if ACTIONS[sweep.verb].asks and options["interactive"] and (counted.count or counted.workflows):
+        expected, typed = "yes", "'yes'"
+        if sweep.verb == "purge":
+            expected, typed = sweep.selection.queues[0], "the name of the queue"
+        elif sweep.verb == "erase":
+            expected, typed = sweep.selection.client or "", "the name of the client"
+        which = one_line(sweep.selection)
         asked = f"{which}{which and ': '}{question(sweep, counted)} {words_of(sweep).consequence}"
         confirm(command.stderr, f"{asked} Type {typed} to continue:", expected=expected)
     with ProgressLine(command.stderr, "Done", counted.count, shown=options["verbosity"] > 0) as progress:
@@ -199,17 +198,16 @@ def check_stopped(sweep: Sweep, result: Result) -> None:
 
 
 @override("en")
-def purge(command: ConsoleCommand, options: dict[str, Any], queue: str, client: str | None, *, waiting: int) -> int:
-    """Ask if there are waiting jobs, then delete them. Returns how many; with --dry-run, how many it would delete.
-
-    Raises CommandError.
+def clear(command: ConsoleCommand, options: dict[str, Any], sweep: Sweep) -> int:
+    """Purge a queue or a client, or erase one, after a question. Returns how many jobs and workflows that were; with
+    --dry-run, how many jobs it would delete. Raises CommandError.
     """
+    sweeps = command.readers.sweeps
+    counted = sweeps.count(sweep, most=sys.maxsize)
     if options["dry_run"]:
-        return waiting
+        return counted.count
     if options["interactive"]:
         check_interactive()
-    sweep = Sweep(verb="purge", selection=Selection(queues=[queue], client=client))
-    steps = command.readers.sweeps.steps(sweep)
-    result = ask_and_act(command, options, sweep, Count(by_queue={queue: waiting}), steps, expected=queue)
+    result = ask_and_act(command, options, sweep, counted, sweeps.steps(sweep))
     check_stopped(sweep, result)
-    return result.count
+    return result.count + result.workflows

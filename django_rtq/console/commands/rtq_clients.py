@@ -13,8 +13,8 @@ from django.utils.translation import override
 
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.commands.command import AFTER, CLIENT, EVERY_QUEUE, LIMIT, NO_INPUT, Action, SheetCommand
-from django_rtq.console.commands.job_actions import purge
-from django_rtq.console.commands.prompts import client_argument, confirm, known_queues, positive
+from django_rtq.console.commands.job_actions import clear
+from django_rtq.console.commands.prompts import client_argument, known_queues, positive
 from django_rtq.console.nouns import Place
 from django_rtq.console.output import as_json, count, number
 from django_rtq.console.reading.clients import SORTS
@@ -160,8 +160,8 @@ class Command(SheetCommand):
         (queue,) = known_queues(self.readers, [options["queue"]])
         purged: dict[str, int] = {}
         for client in options["clients"]:
-            (state,) = self.readers.clients.get(client, [queue])
-            purged[client] = purge(self, options, queue, client, waiting=state.queued + state.scheduled)
+            sweep = Sweep(verb="purge", selection=Selection(queues=[queue], client=client))
+            purged[client] = clear(self, options, sweep)
             what = f"client {one_line(repr(client), 100)} in queue {queue}"
             done = f"{'Would purge' if options['dry_run'] else 'Purged'} {count(purged[client], 'job')} of {what}."
             if self.verbosity and not options["json"]:
@@ -172,23 +172,15 @@ class Command(SheetCommand):
     def do_erase(self, options: Options) -> None:
         erased: dict[str, int] = {}
         for name in options["clients"]:
-            client, who = self.rtq.clients[name], f"client {one_line(repr(name), 100)}"
             try:
-                kept = self.readers.sweeps.count(Sweep(verb="erase", selection=Selection(client=name)))
+                sweep = Sweep(verb="erase", selection=Selection(client=name))
             except ValueError as error:
                 raise CommandError(str(error), returncode=WRONG_USAGE) from None
-            jobs = ("" if kept.is_complete else "at least ") + count(kept.count, "job")
-            if options["interactive"] and not options["dry_run"]:
-                question = f"This permanently deletes all that is kept of {who}: {jobs}, and its workflows."
-                confirm(self.stderr, f"{question} Type the name of the client to continue:", expected=name)
-            erased[name] = kept.count if options["dry_run"] else client.erase()
-            done = (
-                f"Would erase {jobs}"
-                if options["dry_run"]
-                else f"Erased {count(erased[name], 'job or workflow', 'jobs and workflows')}"
-            )
+            number_of = erased[name] = clear(self, options, sweep)
+            done = f"Erased {count(number_of, 'job or workflow', 'jobs and workflows')}"
             if self.verbosity and not options["json"]:
-                self.stdout.write(f"{done} of {who}.")
+                would = f"Would erase {count(number_of, 'job')}"
+                self.stdout.write(f"{would if options['dry_run'] else done} of client {one_line(repr(name), 100)}.")
         if options["json"]:
             self.report(options, {"erased": erased}, [])
 

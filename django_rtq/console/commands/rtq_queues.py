@@ -7,9 +7,11 @@ from itertools import chain
 from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import NO_INPUT, Action, SheetCommand
-from django_rtq.console.commands.job_actions import purge
+from django_rtq.console.commands.job_actions import clear
 from django_rtq.console.commands.prompts import known_queues, system_user
 from django_rtq.console.output import count
+from django_rtq.console.reading.selection import Selection
+from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.subjects.queues import QUEUES, Queue
 from django_rtq.core.commands.command import Argument, Options
 from django_rtq.core.tasks.registry import declared_queues
@@ -63,10 +65,8 @@ class Command(SheetCommand):
     do_resume = do_pause
 
     def do_purge(self, options: Options) -> None:
-        readers = self.readers
-        (queue,) = known_queues(readers, options["queues"])
-        (details,) = readers.queues.details([queue])
-        purged = purge(self, options, queue, None, waiting=details.waiting)
+        (queue,) = known_queues(self.readers, options["queues"])
+        purged = clear(self, options, Sweep(verb="purge", selection=Selection(queues=[queue])))
         done = f"{'Would purge' if options['dry_run'] else 'Purged'} {count(purged, 'job')} from queue {queue}."
         nothing = f"No job waits in queue {queue}: nothing was deleted."
         self.report(options, {"queue": queue, "purged": purged}, [done if purged else nothing])

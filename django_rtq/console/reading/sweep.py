@@ -364,10 +364,10 @@ def run_steps(
 
 
 def _is_of_client(sweep: Sweep) -> bool:
-    """Whether all waiting jobs of a client are to be cancelled: there is an index of them."""
+    """Whether it is about all waiting jobs of a client: there is an index of them."""
     client = sweep.selection.client
     is_all_of_client = client is not None and sweep.selection.anywhere == Selection(client=client)
-    return sweep.verb == "cancel" and is_all_of_client and set(sweep.states) == set(WAITING)
+    return sweep.verb in ("cancel", "purge") and is_all_of_client and set(sweep.states) == set(WAITING)
 
 
 def _parts(sweep: Sweep) -> Sequence[str]:
