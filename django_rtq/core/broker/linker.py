@@ -51,6 +51,14 @@ class _Code:
     """A piece of Lua: the definition of a function or of constants, or the script itself."""
 
     text: str
+    part: str = ""
+    is_lazy: bool = False  # created when first called
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What a definition defines."""
+        defined = _DEFINED.match(self.text)
+        return defined[1].split(", ") if defined else []
 
     @cached_property
     def names_used(self) -> set[str]:
@@ -61,22 +69,11 @@ class _Code:
         return _CALL.sub(lambda call: f"{getters[call[1]]}.{call[0]}" if call[1] in getters else call[0], self.text)
 
 
-@dataclass(frozen=True)
-class _Definition(_Code):
-    part: str
-    is_lazy: bool  # created when first called
-
-    @cached_property
-    def names(self) -> list[str]:
-        defined = _DEFINED.match(self.text)
-        return defined[1].split(", ") if defined else []
-
-
 def link(script: str, parts: Mapping[str, str]) -> str:
     """The text that Redis runs: a script behind what it uses of these parts, which come in the order of their use."""
     source = _Code(script)
     definitions = [
-        _Definition(found, part=part, is_lazy=bool(_LAZY_MARK.search(text)))
+        _Code(found, part, bool(_LAZY_MARK.search(text)))
         for part, text in parts.items()
         for found in _DEFINITION.findall(text)
     ]
@@ -97,7 +94,7 @@ def link(script: str, parts: Mapping[str, str]) -> str:
     )
 
 
-def _reached(source: _Code, definitions: Sequence[_Definition]) -> list[_Definition]:
+def _reached(source: _Code, definitions: Sequence[_Code]) -> list[_Code]:
     """Those of the definitions that this code uses, directly or through others of them."""
     names, reached = set(source.names_used), []
     for definition in reversed(definitions):  # who uses it stands behind it
@@ -107,9 +104,9 @@ def _reached(source: _Code, definitions: Sequence[_Definition]) -> list[_Definit
     return reached[::-1]
 
 
-def _lazy_function(shared: str, lazy: Iterable[_Definition]) -> str:
+def _lazy_function(shared: str, lazy: Iterable[_Code]) -> str:
     """``lazy(part)`` in Lua: returns the functions of a part. All that Redis creates for them in each call."""
-    parts: dict[str, list[_Definition]] = {}
+    parts: dict[str, list[_Code]] = {}
     for definition in lazy:
         parts.setdefault(definition.part, []).append(definition)
     getters = {name: f"{part}_functions()" for part, own in parts.items() for each in own for name in each.names}
