@@ -1,11 +1,14 @@
-"""The declaration of a task: which functions can be one, its names, how it is shown, options for several tasks."""
+"""The declaration of a task: which functions can be one, its names, how it is shown, options, copies, queues."""
 
+import asyncio
 import functools
 import importlib
 import inspect
 import logging
 import pydoc
 import sys
+from dataclasses import FrozenInstanceError
+from unittest import mock
 
 import pytest
 from django.conf import settings
@@ -14,11 +17,13 @@ from django.test import override_settings
 from django_rtq import task
 from django_rtq.core.jobs.job import write_body
 from django_rtq.core.tasks import declaration, registry
+from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.core.tasks.task import Task
 from django_rtq.exceptions import TaskNotFound
+from tests.app.tasks import note
 from tests.core.tasks.refusals import refusal
 from tests.support.apps import captured, drain, needs
-from tests.support.claims import take
+from tests.support.claims import take, take_all
 from tests.support.jobs import queued_job
 
 
@@ -233,6 +238,86 @@ def test_options_that_belong_to_one_task_are_refused():
         "with_options() does not take 'uniq'. Did you mean unique? "
     )
     assert refusal(task.with_options(priority="x"), send).startswith(f"{__name__}.send: priority is 'x'")
+
+
+# -- copies with other options
+
+
+def test_using_makes_a_copy_and_leaves_the_task_alone():
+    copy = plain.using(queue_name="bulk").using(max_attempts=9, queue_name="mail")
+
+    assert (plain.queue_name, plain.max_attempts) == ("", None)
+    assert (copy.queue_name, copy.max_attempts, copy.name) == ("mail", 9, plain.name)
+    assert registry.get_task(plain.name) is plain
+    assert copy(1) == 1
+
+
+def test_a_copy_of_a_copy_that_was_called_forgets_what_it_changes(broker):
+    copy = plain.using(max_attempts=9, expires=5, unique=True)
+    copy.delay()
+
+    copy.using(max_attempts=2, expires=None, unique=False).delay()
+
+    first, second = take_all(broker)
+    assert (first.options, second.options) == ({"max_attempts": 9}, {"max_attempts": 2})
+    assert first.expires_ms > 0
+    assert second.expires_ms == 0
+
+
+# -- replaced in tests
+
+
+METHODS = ["delay", "adelay", "delay_many", "adelay_many", "using"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_mock_patch_replaces_a_method_for_a_while(method):
+    with mock.patch(f"tests.app.tasks.note.{method}") as replaced:
+        called = getattr(note, method)("a", number=2)
+        replaced.assert_called_once_with("a", number=2)
+        if method in ("adelay", "adelay_many"):
+            asyncio.run(called)
+
+    assert getattr(note, method).__func__ is getattr(Task, method)
+
+
+def test_a_copy_has_the_methods_of_its_class():
+    with mock.patch.object(note, "delay"):
+        assert note.using(priority=5).delay.__func__ is Task.delay
+
+
+@pytest.mark.parametrize("name", ["func", "queue_name", "priority", "client", "unique", "name", "queue", "new_option"])
+def test_options_and_properties_cannot_be_changed(name):
+    before = getattr(note, name, None)
+    with pytest.raises(FrozenInstanceError):
+        setattr(note, name, "other")
+    with pytest.raises(FrozenInstanceError):
+        delattr(note, name)
+    assert getattr(note, name, None) is before
+
+
+# -- their queues
+
+
+def test_the_default_queue_is_expected_if_a_task_uses_it(monkeypatch):
+    task = Task(func=receive, name="shop.tasks.remind")
+    monkeypatch.setattr(registry, "_tasks", {task.name: task})
+    assert declared_queues() == ["default"]
+
+    named = Task(func=receive, name="shop.tasks.remind", queue_name="orders")
+    monkeypatch.setattr(registry, "_tasks", {named.name: named})
+    assert declared_queues() == ["orders"]
+    with override_settings(RTQ={"DEFAULT_QUEUE": "mail", "QUEUES": {"bulk": {}}}):
+        assert declared_queues() == ["bulk", "orders"]
+
+
+@pytest.mark.parametrize(
+    ("options", "queues"), [({}, ["default"]), ({"QUEUES": {"default": {}, "bulk": {}}}, ["bulk", "default"])]
+)
+def test_it_is_expected_if_no_queue_is_named_at_all_or_the_settings_name_it(monkeypatch, options, queues):
+    monkeypatch.setattr(registry, "_tasks", {})
+    with override_settings(RTQ=options):
+        assert declared_queues() == queues
 
 
 # -- tasks that workers do not know
