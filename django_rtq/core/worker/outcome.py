@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -121,14 +121,16 @@ def failure_line(
     error: BaseException, *, at_ms: int, attempt: int, worker: str, seconds: float = 0.0, together: int = 1
 ) -> str:
     """A failure as one line of JSON of bounded length. Never raises, whatever the exception does."""
+    message = _made("its message", lambda: str(error)[:LONGEST_MESSAGE])
+    trace = _made("the traceback", lambda: format_error(error, task_traceback(error), max_frames=MAX_FRAMES))
     return Failure(
         at=at_ms,
         seconds=round(seconds, 6),
         attempt=attempt,
         worker=worker,
         error_class=_class_name(type(error)),
-        error=_text(error)[:LONGEST_ERROR],
-        traceback=_clean(_traceback(error))[-LONGEST_TRACEBACK:],
+        error=message[:LONGEST_ERROR],
+        traceback=trace[-LONGEST_TRACEBACK:],
         together=together,
         version=get_config().version or "",
     ).line()
@@ -144,18 +146,11 @@ def send_failed(sender: type, job: Job | None, job_id: str, outcome: Retried | B
         signals.job_buried.send_robust(sender, job=job, job_id=job_id, error=outcome.error)
 
 
-def _text(error: BaseException) -> str:
+def _made(what: str, make: Callable[[], str]) -> str:
     try:
-        return _clean(str(error)[:LONGEST_MESSAGE])
+        return _clean(make())
     except BaseException as trouble:  # noqa: BLE001 - the exception's own __str__
-        return f"<its message could not be made: {type(trouble).__name__}>"
-
-
-def _traceback(error: BaseException) -> str:
-    try:
-        return format_error(error, task_traceback(error), max_frames=MAX_FRAMES)
-    except BaseException as trouble:  # noqa: BLE001 - the exception's own __str__
-        return f"<the traceback could not be made: {type(trouble).__name__}>"
+        return f"<{what} could not be made: {type(trouble).__name__}>"
 
 
 def task_traceback(error: BaseException) -> TracebackType | None:
