@@ -17,14 +17,13 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from django_rtq.core import signals
 from django_rtq.core.conf.config import is_debug
 from django_rtq.core.jobs.failure import format_error
 from django_rtq.core.jobs.job import Job, about, about_jobs
-from django_rtq.core.signals import first_ids
+from django_rtq.core.signals import connect_lines, first_ids, number_of
 from django_rtq.exceptions import TaskNotFound
 
 logger = logging.getLogger("django_rtq")
@@ -60,48 +59,39 @@ def is_unknown_task(error: BaseException) -> bool:
 _unknown_tasks = OncePerTask()
 
 
+SUCCEEDED = "job %(id)s succeeded after %(seconds).3f s: %(task)s"
+LINES = {
+    signals.job_expired: (logging.WARNING, "job %(id)s expired before a worker started it: %(task)s"),
+    signals.job_stale: (
+        logging.WARNING,
+        "ignored %(number)d results of worker %(worker)s, which no longer held the jobs: %(ids)s",
+    ),
+}
+DETAILS = {
+    signals.job_enqueued: (logging.DEBUG, "enqueued %(jobs)s of %(task)s to queue %(queue)s: %(ids)s"),
+    signals.job_promoted: (logging.DEBUG, "promoted %(jobs)s of queue %(queue)s"),
+    signals.job_released: (logging.DEBUG, "released %(jobs)s that did not run to queue %(queue)s: %(ids)s"),
+    signals.job_started: (logging.DEBUG, "job %(id)s started: %(task)s, attempt %(attempt)d"),
+    signals.job_suspended: (logging.DEBUG, "job %(id)s suspended for %(seconds).1f s at the most (%(task)s)"),
+}
+
+
 def connect() -> None:
     """Log what workers and schedulers do with jobs, in this process. May be called twice."""
     signals.job_retried.connect(log_retried, dispatch_uid="rtq-log")
     signals.job_buried.connect(log_buried, dispatch_uid="rtq-log")
-    signals.job_expired.connect(log_expired, dispatch_uid="rtq-log")
     signals.job_reclaimed.connect(log_reclaimed, dispatch_uid="rtq-log")
-    signals.job_stale.connect(log_stale, dispatch_uid="rtq-log")
+    connect_lines(LINES)
     level = logging.INFO if is_watched() else logging.DEBUG
     if logger.isEnabledFor(level):
-        signals.job_succeeded.connect(partial(log_succeeded, level), weak=False, dispatch_uid="rtq-log")
+        connect_lines({signals.job_succeeded: (level, SUCCEEDED)})
     if logger.isEnabledFor(logging.DEBUG):
-        signals.job_started.connect(log_started, dispatch_uid="rtq-log")
-        signals.job_promoted.connect(log_promoted, dispatch_uid="rtq-log")
-        signals.job_suspended.connect(log_suspended, dispatch_uid="rtq-log")
-        signals.job_released.connect(log_released, dispatch_uid="rtq-log")
-        signals.job_enqueued.connect(log_enqueued, dispatch_uid="rtq-log")
+        connect_lines(DETAILS)
 
 
 def is_watched() -> bool:
     """Whether a person looks at what this process prints: it has a terminal, or the project is under development."""
     return getattr(sys.stderr, "isatty", bool)() or is_debug()  # a daemon may have no stderr
-
-
-def _jobs(job_ids: Sequence[str]) -> str:
-    return "1 job" if len(job_ids) == 1 else f"{len(job_ids)} jobs"
-
-
-def log_enqueued(*, job_ids: Sequence[str], queue: str, task: str, **kwargs: object) -> None:
-    extra = about_jobs(job_ids, queue=queue, task=task)
-    logger.debug("enqueued %s of %s to queue %s: %s", _jobs(job_ids), task, queue, first_ids(job_ids), extra=extra)
-
-
-def log_started(*, job: Job, **kwargs: object) -> None:
-    logger.debug("job %s started: %s, attempt %d", job.id, job.task, job.attempt, extra=about(job))
-
-
-def log_succeeded(level: int, *, job: Job, seconds: float, **kwargs: object) -> None:
-    logger.log(level, "job %s succeeded after %.3f s: %s", job.id, seconds, job.task, extra=about(job))
-
-
-def log_promoted(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    logger.debug("promoted %s of queue %s", _jobs(job_ids), queue, extra=about_jobs(job_ids, queue=queue))
 
 
 def log_retried(*, job: Job | None, job_id: str, error: BaseException, delay_seconds: float, **kwargs: object) -> None:
@@ -124,41 +114,20 @@ def log_buried(*, job: Job | None, job_id: str, error: BaseException, **kwargs: 
     _log_error(logging.ERROR, error, job, text, (job_id, attempt, task))
 
 
-def log_expired(*, job: Job, **kwargs: object) -> None:
-    logger.warning("job %s expired before a worker started it: %s", job.id, job.task, extra=about(job))
-
-
 def log_reclaimed(
     *, queue: str, worker: str, job_ids: Sequence[str], buried_ids: Sequence[str], **kwargs: object
 ) -> None:
     source = f"worker {worker}" if worker else "workers with expired leases"
     if job_ids:
         logger.warning(
-            "reclaimed %s from %s to queue %s: %s", _jobs(job_ids), source, queue, first_ids(job_ids),
+            "reclaimed %s from %s to queue %s: %s", number_of(job_ids), source, queue, first_ids(job_ids),
             extra=about_jobs(job_ids, queue=queue),
         )  # fmt: skip
     if buried_ids:
         logger.error(
-            "buried %s of %s after too many crashes: %s", _jobs(buried_ids), source, first_ids(buried_ids),
+            "buried %s of %s after too many crashes: %s", number_of(buried_ids), source, first_ids(buried_ids),
             extra=about_jobs(buried_ids, queue=queue),
         )  # fmt: skip
-
-
-def log_suspended(*, job: Job, seconds: float, **kwargs: object) -> None:
-    text = "job %s suspended for %.1f s at the most (%s)"
-    logger.debug(text, job.id, seconds, job.task, extra=about(job))
-
-
-def log_released(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    extra = about_jobs(job_ids, queue=queue)
-    logger.debug("released %s that did not run to queue %s: %s", _jobs(job_ids), queue, first_ids(job_ids), extra=extra)
-
-
-def log_stale(*, job_ids: Sequence[str], worker: str, **kwargs: object) -> None:
-    logger.warning(
-        "ignored %d results of worker %s, which no longer held the jobs: %s", len(job_ids), worker, first_ids(job_ids),
-        extra=about_jobs(job_ids),
-    )  # fmt: skip
 
 
 def _log_error(level: int, error: BaseException, job: Job | None, message: str, values: tuple[Any, ...]) -> None:

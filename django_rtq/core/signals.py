@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.dispatch import Signal
 
-from django_rtq.core.jobs.job import about, about_jobs
+from django_rtq.core.jobs.job import Job, about, about_jobs
 
 logger = logging.getLogger("django_rtq")
 
@@ -97,26 +98,39 @@ def send_reclaimed(sender: type, queue: str, worker: str, taken: Sequence[tuple[
 
 # -- log lines, in every process; the others are in logs.py
 
+OF_PEOPLE = {
+    job_cancelled: (logging.INFO, "cancelled job %(ids)s of queue %(queue)s"),
+    job_requeued: (logging.INFO, "requeued %(number)d dead letters in queue %(queue)s: %(ids)s"),
+    job_discarded: (logging.INFO, "discarded %(number)d dead letters of queue %(queue)s: %(ids)s"),
+}
+
 
 def connect_operator_events() -> None:
     """Log cancelled, requeued and discarded jobs. May be called twice."""
-    job_cancelled.connect(log_cancelled, dispatch_uid="rtq-log")
-    job_requeued.connect(log_requeued, dispatch_uid="rtq-log")
-    job_discarded.connect(log_discarded, dispatch_uid="rtq-log")
+    connect_lines(OF_PEOPLE)
 
 
-def log_cancelled(*, job_id: str, queue: str, **kwargs: object) -> None:
-    logger.info("cancelled job %s of queue %s", job_id, queue, extra=about_jobs([job_id], queue=queue))
+def connect_lines(lines: Mapping[JobSignal, tuple[int, str]]) -> None:
+    """Log each of these signals in a line: its level, and a text with names of what it says."""
+    for signal, (level, text) in lines.items():
+        signal.connect(partial(_log_line, level, text), weak=False, dispatch_uid="rtq-log")
 
 
-def log_requeued(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    extra = about_jobs(job_ids, queue=queue)
-    logger.info("requeued %d dead letters in queue %s: %s", len(job_ids), queue, first_ids(job_ids), extra=extra)
+def _log_line(
+    level: int, text: str, *, job: Job | None = None, job_id: str = "", job_ids: Sequence[str] = (), **told: Any
+) -> None:
+    if job is not None:
+        logger.log(level, text, {**told, "id": job.id, "task": job.task, "attempt": job.attempt}, extra=about(job))
+        return
+    ids = job_ids or [job_id]
+    said = {**told, "ids": first_ids(ids), "number": len(ids), "jobs": number_of(ids)}
+    known = {name: told[name] for name in ("queue", "task") if name in told}
+    logger.log(level, text, said, extra=about_jobs(ids, **known))
 
 
-def log_discarded(*, job_ids: Sequence[str], queue: str, **kwargs: object) -> None:
-    extra = about_jobs(job_ids, queue=queue)
-    logger.info("discarded %d dead letters of queue %s: %s", len(job_ids), queue, first_ids(job_ids), extra=extra)
+def number_of(job_ids: Sequence[str]) -> str:
+    """How many jobs these are."""
+    return "1 job" if len(job_ids) == 1 else f"{len(job_ids)} jobs"
 
 
 def first_ids(job_ids: Sequence[str]) -> str:

@@ -86,5 +86,5 @@ def log_calls():
 
 def test_each_of_our_lines_that_names_a_job_says_so_in_extra():
     found = [(where, keywords) for where, text, keywords in log_calls() if re.search(r"\bjob_ids?\b|\bjob %s", text)]
-    assert len(found) >= 15
+    assert len(found) >= 12
     assert [where for where, keywords in found if "extra" not in keywords] == []
