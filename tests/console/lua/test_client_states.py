@@ -74,14 +74,6 @@ def test_of_very_many_clients_some_stand_for_all(redis, broker, readers, back, r
     assert back == 1 or found.fair == pytest.approx(1 / 2000, rel=0.02)
 
 
-def test_where_nothing_ran_there_are_no_parts(broker, readers):
-    state, found = readers.clients.in_queue("never", ["x"])
-
-    assert (state.runs, state.busy_seconds, state.running) == (0, 0, 0)
-    assert shares(found[0]) == (None, None, None)
-    assert readers.clients.in_queue("never", [])[1] == []
-
-
 def test_many_clients_are_read_in_parts(broker, readers):
     names = [f"client{number}" for number in range(1001)]
     queued_job(broker, client=names[-1])

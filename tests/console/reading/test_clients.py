@@ -176,14 +176,6 @@ def test_it_is_searched_by_a_part_of_the_name_and_by_state(three, readers):
     assert order(readers, "name", state="waiting", search="idle") == []
 
 
-def test_some_queues_can_be_counted_alone(broker, readers):
-    queued_job(broker, client="x")
-    queued_job(broker, client="y", queue="low")
-
-    assert readers.clients.count(["low"]).matching() == [b"y"]
-    assert readers.clients.count(["never"]).known == 0
-
-
 def test_where_more_clients_wait_than_are_read_it_says_so(broker, readers, monkeypatch):
     monkeypatch.setattr(clients, "MAX_ENTRIES", 2)
     for client in "xyz":
