@@ -27,12 +27,12 @@ class AllShardsBroker(Broker):
     A shard that does not answer raises after the others have got their jobs.
     """
 
-    def by_shard(self, jobs: Sequence[NewJob]) -> list[tuple[Broker, list[int]]]:
-        """The broker of each shard that gets some of the jobs, and their positions."""
+    def by_shard(self, jobs: Sequence[NewJob]) -> list[_Part]:
+        """The broker of each shard that gets some of the jobs, their positions, and these jobs."""
         positions: dict[int, list[int]] = {}
         for position, job in enumerate(jobs):
             positions.setdefault(shard_in(job.id), []).append(position)
-        return [(self._broker_of(number), of_shard) for number, of_shard in positions.items()]
+        return [(self._broker_of(number), at, [jobs[each] for each in at]) for number, at in positions.items()]
 
     def _broker_of(self, number: int) -> Broker:
         return get_broker(shard_place(number)) if number else self
@@ -41,30 +41,30 @@ class AllShardsBroker(Broker):
         """Enqueue jobs in their shards."""
         if len(jobs) == 1:
             return Broker.enqueue(self._broker_of(shard_in(jobs[0].id)), queue, jobs, all_or_none=all_or_none)
-        parts = [(broker, at, [jobs[position] for position in at]) for broker, at in self.by_shard(jobs)]
+        parts = self.by_shard(jobs)
         steps = [(broker.redis, broker._enqueue(queue, part, all_or_none)) for broker, _, part in parts]
         return _merged(jobs, parts, run_together(steps))
 
     async def aenqueue(self, queue: str, jobs: list[NewJob], *, all_or_none: bool = False) -> list[str]:
         """enqueue() for coroutines."""
-        parts = [(broker, at, [jobs[position] for position in at]) for broker, at in self.by_shard(jobs)]
+        parts = self.by_shard(jobs)
         sent = (Broker.aenqueue(broker, queue, part, all_or_none=all_or_none) for broker, _, part in parts)
         return _merged(jobs, parts, await asyncio.gather(*sent, return_exceptions=True))
 
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
         """Enqueue the jobs of several calls, in one round trip to each shard, all at once."""
         answers: list[list[str] | BrokerError] = [[""] * len(call.jobs) for call in calls]
-        parts: dict[Broker, list[tuple[int, list[int]]]] = {}
+        parts: dict[Broker, list[tuple[int, list[int], EnqueueCall]]] = {}
         for number, call in enumerate(calls):
-            for broker, positions in self.by_shard(call.jobs):
-                parts.setdefault(broker, []).append((number, positions))
+            for broker, positions, jobs in self.by_shard(call.jobs):
+                parts.setdefault(broker, []).append((number, positions, call._replace(jobs=jobs)))
         sent = [
-            (broker.redis, broker._enqueue_calls([_part_of(calls[number], at) for number, at in of_broker]))
+            (broker.redis, broker._enqueue_calls([call for _, _, call in of_broker]))
             for broker, of_broker in parts.items()
         ]
         for of_broker, end in zip(parts.values(), run_together(sent), strict=True):
             replies = [end] * len(of_broker) if isinstance(end, BrokerError) else end
-            for (number, positions), reply in zip(of_broker, replies, strict=True):
+            for (number, positions, _), reply in zip(of_broker, replies, strict=True):
                 answer = answers[number]
                 if isinstance(reply, BrokerError):
                     answers[number] = reply
@@ -74,13 +74,10 @@ class AllShardsBroker(Broker):
         return answers
 
 
-def _part_of(call: EnqueueCall, positions: Sequence[int]) -> EnqueueCall:
-    return call._replace(jobs=[call.jobs[position] for position in positions])
+_Part = tuple[Broker, list[int], list[NewJob]]
 
 
-def _merged(
-    jobs: list[NewJob], parts: Iterable[tuple[Broker, list[int], list[NewJob]]], ends: Iterable[Any]
-) -> list[str]:
+def _merged(jobs: list[NewJob], parts: Iterable[_Part], ends: Iterable[Any]) -> list[str]:
     """An answer for each job. The jobs of the parts are noted, too: they may have new ids. Raises the first error."""
     answers, problem, error = [""] * len(jobs), "", None
     for (_, positions, part), end in zip(parts, ends, strict=True):
