@@ -85,47 +85,52 @@ def relay(broker: Broker, alias: str) -> int:
 
 def _move(broker: Broker, alias: str, due: models.QuerySet[Any]) -> int:
     rows = [OutboxRow(*values) for values in due.values_list(*OutboxRow._fields)[:ROWS_AT_ONCE]]
-    flows = [row for row in rows if row.format == WORKFLOW_FORMAT]
-    calls, refused = _read_calls([row for row in rows if row.format != WORKFLOW_FORMAT])
-    calls, ended = _without_ended(broker, calls)
-    accepted = [(row, "exists") for row in ended]
-    for (row, call), answer in zip(calls, _send(broker, [call for _, call in calls]), strict=True):
-        if isinstance(answer, BrokerError):
-            refused.append((row, answer))
-        elif full := queue_full(call.queue, call.jobs, answer):
-            refused.append((row, full))
-        else:
-            accepted.append((row, answer[0]))
-    for row in flows:
-        if problem := _make_workflow(broker, row):
-            refused.append((row, problem))
-        else:
-            accepted.append((row, "workflow"))
-    delete(alias, [row.job_id for row, _ in accepted])
-    for row, error in refused:
-        _postpone(alias, row, error)
-    queued = (row for row, answer in accepted if answer.partition(" ")[0] in ("ok", "after"))
+    answers = _send(broker, [row for row in rows if row.format != WORKFLOW_FORMAT])
+    answers |= {row.job_id: _make_workflow(broker, row) for row in rows if row.format == WORKFLOW_FORMAT}
+    refused = {job_id: answer for job_id, answer in answers.items() if isinstance(answer, Exception)}
+    accepted = [row for row in rows if row.job_id not in refused]
+    delete(alias, [row.job_id for row in accepted])
+    for row in rows:
+        if row.job_id in refused:
+            _postpone(alias, row, refused[row.job_id])
+    queued = (row for row in accepted if str(answers[row.job_id]).startswith(("ok", "after")))
     for (queue, task), group in groupby(queued, lambda row: (row.queue, row.task)):
         signals.send_enqueued(OutboxRelay, queue, task, [row.job_id for row in group])
     return len(rows)
 
 
-def _read_calls(
-    rows: Sequence[OutboxRow],
-) -> tuple[list[tuple[OutboxRow, EnqueueCall]], list[tuple[OutboxRow, Exception]]]:
-    """The calls of these rows, and the rows that cannot be read, with the reason."""
-    calls: list[tuple[OutboxRow, EnqueueCall]] = []
-    refused: list[tuple[OutboxRow, Exception]] = []
+def _send(broker: Broker, rows: Sequence[OutboxRow]) -> dict[str, str | Exception]:
+    """Send the jobs of these rows together. Returns by their ids what Redis has answered, or why they are not sent.
+
+    Those of a part that was refused are sent one by one, because one of them may be the cause.
+    """
+    answers: dict[str, str | Exception] = {}
+    calls: dict[str, EnqueueCall] = {}
     for row in rows:
         try:
             place_of(row.backend)
-            calls.append((row, read_call(row.queue, row.job, row.format)))
+            calls[row.job_id] = read_call(row.queue, row.job, row.format)
         except (ValueError, ConfigurationError) as problem:  # the latter: TASKS has no such backend
-            refused.append((row, problem))
-    return calls, refused
+            answers[row.job_id] = problem
+    # Jobs that have run, or were moved, are not sent. When a job is sent, its id is known for two minutes after its end
+    # at the least, and after it has left its queue. Its outcome is known for longer.
+    before_ms = time.time_ns() // 1_000_000 - RECENT_MS
+    for job_id in known_jobs(broker, [job_id for job_id in calls if made_ms(job_id) < before_ms]):
+        del calls[job_id]
+        answers[job_id] = "exists"
+    replies = broker.enqueue_calls(list(calls.values()))
+    for (job_id, call), together in zip(calls.items(), replies, strict=True):
+        (reply,) = broker.enqueue_calls([call]) if isinstance(together, BrokerError) else [together]
+        if isinstance(reply, BrokerUnavailable | BrokerFull):
+            raise reply  # Redis accepts nothing at the moment
+        if isinstance(reply, BrokerError):
+            answers[job_id] = reply
+        else:
+            answers[job_id] = queue_full(call.queue, call.jobs, reply) or reply[0]
+    return answers
 
 
-def _make_workflow(broker: Broker, row: OutboxRow) -> Exception | None:
+def _make_workflow(broker: Broker, row: OutboxRow) -> str | Exception:
     """Store the workflow of a row, which may be there. Returns why not. Raises BrokerUnavailable and BrokerFull."""
     try:
         place_of(row.backend)
@@ -134,32 +139,7 @@ def _make_workflow(broker: Broker, row: OutboxRow) -> Exception | None:
         raise
     except (ValueError, ConfigurationError, BrokerError, QueueFull) as problem:
         return problem
-    return None
-
-
-def _without_ended(
-    broker: Broker, calls: Sequence[tuple[OutboxRow, EnqueueCall]]
-) -> tuple[list[tuple[OutboxRow, EnqueueCall]], list[OutboxRow]]:
-    """The calls whose jobs have to be sent, and the rows of jobs that have run, or were moved.
-
-    When a job is sent, its id is known for two minutes after its end at the least, and after it has left its queue. Its
-    outcome is known for longer.
-    """
-    before_ms = time.time_ns() // 1_000_000 - RECENT_MS
-    ended = known_jobs(broker, [row.job_id for row, _ in calls if made_ms(row.job_id) < before_ms])
-    return [pair for pair in calls if pair[0].job_id not in ended], [row for row, _ in calls if row.job_id in ended]
-
-
-def _send(broker: Broker, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
-    """Send all together. Those of a part that was refused are sent one by one, because one of them may be the cause."""
-    answers = broker.enqueue_calls(calls)
-    for number, answer in enumerate(answers):
-        if isinstance(answer, BrokerError):
-            (alone,) = broker.enqueue_calls([calls[number]])
-            if isinstance(alone, BrokerUnavailable | BrokerFull):
-                raise alone  # Redis accepts nothing at the moment
-            answers[number] = alone
-    return answers
+    return "workflow"
 
 
 def _postpone(alias: str, row: OutboxRow, error: Exception) -> None:
