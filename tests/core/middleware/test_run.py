@@ -1,11 +1,16 @@
 """Middleware around the functions of tasks, in tests: eager() and drain()."""
 
 import pytest
+from django.conf import settings
+from django.test import override_settings
+from django.utils import timezone, translation
 
 from django_rtq import JobState, TimeLimitExceeded, task
+from django_rtq.core.broker.brokers import get_broker
 from tests.app.context_tasks import TENANT
 from tests.app.middleware import LOG
 from tests.support.apps import drain, eager
+from tests.support.claims import take
 
 
 @task
@@ -96,3 +101,43 @@ def test_a_coroutine_cannot_run_inside_middleware_for_functions(broker, middlewa
     coroutine.using(max_attempts=1).delay()
     (run,) = drain(raise_errors=False)
     assert "functions_only: its 'run' can only be put around functions" in str(run.error)
+
+
+# -- the middleware for languages
+
+
+@pytest.fixture
+def languages(rtq_settings):
+    paths = ["django_rtq.middleware.LanguageMiddleware"]
+    with override_settings(RTQ={**settings.RTQ, "MIDDLEWARE": paths}):
+        yield
+        get_broker().close()
+
+
+@task
+def look():
+    return [translation.get_language(), timezone.get_current_timezone_name()]
+
+
+@task
+async def alook():
+    return look.func()
+
+
+@pytest.mark.usefixtures("languages")
+@pytest.mark.parametrize("each", [look, alook])
+def test_a_job_has_language_and_time_zone_of_its_caller(each):
+    with translation.override("de"), timezone.override("Asia/Tokyo"):
+        first = each.delay()
+    second = each.using(headers={"language": "pt-br", "timezone": "Nowhere/None"}).delay()
+
+    results = {run.id: run.result for run in drain()}
+    assert results == {first.id: ["de", "Asia/Tokyo"], second.id: ["pt-br", "UTC"]}
+    assert translation.get_language() == settings.LANGUAGE_CODE
+
+
+@pytest.mark.usefixtures("languages")
+def test_without_a_language_there_is_no_header(broker):
+    with translation.override(None):
+        look.delay()
+    assert take(broker).headers == {"timezone": timezone.get_current_timezone_name()}
