@@ -43,16 +43,7 @@ _FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*):(.*)", re.DOTALL)
 _UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 _AGO = re.compile(rf"(\d{{1,6}})\s*({'|'.join(_UNITS)})")
 #: Field of a query -> attribute of Selection, for fields that may be given once.
-_SINGLE = {
-    "id": "id",
-    "task": "task",
-    "client": "client",
-    "workflow": "workflow",
-    "error": "error",
-    "class": "error_class",
-    "since": "since",
-    "before": "until",
-}
+_SINGLE = {name: "error_class" if name == "class" else name for name in FIELDS if name not in ("queue", "state")}
 
 
 class QueryError(ValueError):
@@ -78,7 +69,7 @@ class Selection:
     workflow: str = ""  # the id of a workflow, or a name if `workflow_ids` are given
     workflow_ids: Sequence[str] = ()  # of the workflows with that name
     since: datetime | None = None  # dead: died; scheduled, retrying: due; finished: finished; else: became ready
-    until: datetime | None = None
+    before: datetime | None = None  # or at that time
     outcome: str = ""  # succeeded, cancelled or expired; "": any state
     text: str = ""  # in the id, task, client, arguments, or newest failure's class or message
     ids: Sequence[str] = ()  # then nothing else is asked
@@ -168,7 +159,7 @@ class Selection:
             job.id.startswith(self.id)
             and (not self.workflow or workflow_of(job.id) in self._workflows)
             and (self.since is None or (at is not None and at >= self.since))
-            and (self.until is None or (at is not None and at <= self.until))
+            and (self.before is None or (at is not None and at <= self.before))
             and (not self.outcome or job.state == self.outcome)
             and (not self.task or any(_is_or_ends(job.task, name) for name in self._task_names))
             and (self.client is None or job.client == self.client)
@@ -180,7 +171,7 @@ class Selection:
     def script_arguments(self, until_ms: int | None = None) -> tuple[Argument, ...]:
         """The first arguments of search_jobs. `until_ms`: no later, whatever else is asked."""
         client = "" if self.client is None else f"={self.client}"
-        since, until = (None if at is None else round(at.timestamp() * 1000, 3) for at in (self.since, self.until))
+        since, until = (None if at is None else round(at.timestamp() * 1000, 3) for at in (self.since, self.before))
         latest = min((ms for ms in (until, until_ms) if ms is not None), default=None)
         moments = ["" if ms is None else repr(ms) for ms in (since, latest)]
         return ("\n".join(self._task_names), client, self.error_class, self.error, *moments, spellings(self.text))

@@ -58,7 +58,7 @@ def everyone(readers):
         {"id": "0"},
         {"id": "x"},
         {"since": datetime(2020, 1, 1, tzinfo=timezone.utc)},
-        {"until": datetime(2020, 1, 1, tzinfo=timezone.utc)},
+        {"before": datetime(2020, 1, 1, tzinfo=timezone.utc)},
     ],
     ids=str,
 )

@@ -152,7 +152,7 @@ def test_times_are_those_of_the_list(redis, broker, readers):
     died_at = readers.find(dead.id).died_at
 
     assert found(readers, "dead", since=died_at) == ["new"]
-    assert found(readers, "dead", until=readers.find(job.id).died_at) == ["old"]
+    assert found(readers, "dead", before=readers.find(job.id).died_at) == ["old"]
 
 
 def test_a_state_that_has_no_list_is_refused(broker):

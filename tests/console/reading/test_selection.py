@@ -67,7 +67,7 @@ def test_times_are_ago_or_moments():
 
     ago = datetime.now(timezone.utc) - query.since
     assert timedelta(hours=2) <= ago < timedelta(hours=2, minutes=5)
-    assert query.until == datetime(2026, 1, 31, 8, tzinfo=timezone.utc)
+    assert query.before == datetime(2026, 1, 31, 8, tzinfo=timezone.utc)
     assert Selection.parse(str(query)) == query
 
 

@@ -84,10 +84,10 @@ def people_search_waiting_jobs(parallel: ParallelRun) -> None:
     assert search(parallel, "retrying", Selection(client="")) == (fails, 10)
     assert search(parallel, "scheduled", Selection(client="nobody")) == ([], 0)
     due = moment(parallel.clock.now + 3000)
-    for times, expected in ((Selection(since=due), fails), (Selection(until=due), fails)):
+    for times, expected in ((Selection(since=due), fails), (Selection(before=due), fails)):
         assert search(parallel, "retrying", times)[0] == expected
     early = moment(parallel.clock.now + 2999)
-    assert search(parallel, "retrying", Selection(until=early))[0] == []
+    assert search(parallel, "retrying", Selection(before=early))[0] == []
     assert search(parallel, "retrying", Selection(since=moment(parallel.clock.now + 3001)))[0] == []
 
 
@@ -101,7 +101,7 @@ def people_search_running_and_dead_jobs(parallel: ParallelRun) -> None:
     compare(parallel, "dead", newest_first)
     compare(parallel, "oldest", newest_first[::-1])
     died = parallel.clock.now
-    assert search(parallel, "dead", Selection(since=moment(died), until=moment(died)))[0] == newest_first
+    assert search(parallel, "dead", Selection(since=moment(died), before=moment(died)))[0] == newest_first
     assert search(parallel, "dead", Selection(since=moment(died + 1)))[0] == []
     first, _ = search(parallel, "dead", ALL)
     gone = first[1]  # a search has come to it, and it is discarded
