@@ -8,9 +8,9 @@ ASKING, so nothing runs on the new master before the slot is there as a whole.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from redis.connection import AbstractConnection, Connection
 from redis.crc import key_slot
@@ -35,25 +35,6 @@ NODE_SECONDS = 2.0
 SEARCH_SECONDS = 5.0
 #: Between two tries while the slot moves: each is twice as long as the one before.
 SHORT_PAUSE_SECONDS, LONG_PAUSE_SECONDS = 0.02, 0.1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSlot(MovingService):
-    """The slot of a key in a Cluster, and the addresses of some nodes."""
-
-    is_cluster: ClassVar = True
-    addresses: tuple[Address, ...]
-    key: bytes
-    connection_class: type[AbstractConnection] = Connection
-    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)  # of connections to the nodes
-
-    def url(self, addresses: str, scheme: str, db: int) -> str:
-        """The URL of the Cluster."""
-        return f"{scheme}+cluster://{addresses}"
-
-    def new_master(self) -> Master:
-        """Its master, which no connection has looked for yet."""
-        return SlotMaster(self)
 
 
 class SlotMaster(Master):
@@ -170,6 +151,20 @@ class SlotMaster(Master):
             ) from error
         finally:
             connection.disconnect()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSlot(MovingService):
+    """The slot of a key in a Cluster, and the addresses of some nodes."""
+
+    is_cluster = True
+    master_class = SlotMaster
+    key: bytes
+    connection_class: type[AbstractConnection] = Connection
+
+    def url(self, addresses: str, scheme: str, db: int) -> str:
+        """The URL of the Cluster."""
+        return f"{scheme}+cluster://{addresses}"
 
 
 def _address(server: Any, asked: Address) -> Address:

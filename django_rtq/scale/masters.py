@@ -6,9 +6,10 @@ Connections that ask one by one could lead to two masters, of which the former s
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from redis.connection import AbstractConnection
 from redis.exceptions import AuthenticationError
@@ -20,14 +21,14 @@ from django_rtq.core.broker.redis.commands import Command, Mending
 from django_rtq.core.broker.redis.masters import Address
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MovingService:
     """A Service of core/broker/redis/masters.py."""
 
-    __slots__ = ()
-
-    def new_master(self) -> Master:
-        """Its master, which no connection has looked for yet."""
-        raise NotImplementedError
+    is_cluster: ClassVar[bool] = False
+    master_class: ClassVar[type[Any]]  # a Master, made of the service
+    addresses: tuple[Address, ...]  # of servers that know the master
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)  # of connections to these
 
     def pool(self, **arguments: Any) -> MasterPool:
         """A new pool of connections to the master."""
@@ -78,7 +79,8 @@ class Master:
 @lru_cache(maxsize=8)
 def master_of(service: MovingService) -> Master:
     """The Master that all connections of this process share."""
-    return service.new_master()
+    master: Master = service.master_class(service)
+    return master
 
 
 os.register_at_fork(after_in_child=master_of.cache_clear)

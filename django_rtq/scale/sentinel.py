@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
 from redis.exceptions import RedisError
 from redis.sentinel import Sentinel
 
-from django_rtq.core.broker.redis.masters import Address, no_retry
+from django_rtq.core.broker.redis.masters import no_retry
 from django_rtq.scale.masters import Master, MovingService
 
 #: Timeout of a Sentinel. Sentinels are asked one after the other, so it has to be short.
@@ -19,41 +17,6 @@ SENTINEL_SECONDS = 2.0
 #: How often a process asks for the master at most, and how long it waits when no Sentinel has answered.
 REFRESH_SECONDS = 1.0
 REFRESH_RETRY_SECONDS = 30.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentinelService(MovingService):
-    """A master that Sentinels monitor: their addresses, and its name."""
-
-    is_cluster: ClassVar = False
-    addresses: tuple[Address, ...]  # of the Sentinels
-    service: str
-    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)  # of redis.Redis
-    min_other_sentinels: int = 0  # replies of a Sentinel that sees fewer others are ignored
-    force_master_ip: str | None = None
-
-    def manager(self) -> Sentinel:
-        """A new Sentinel client. It connects when it is first used."""
-        timeouts = {"socket_timeout": SENTINEL_SECONDS, "socket_connect_timeout": SENTINEL_SECONDS}
-        # With the default of redis-py 8 an unreachable Sentinel would be asked eleven times.
-        ours = {"retry": no_retry(), "protocol": 2, "decode_responses": False}
-        forced = {}
-        if self.force_master_ip is not None:  # the first releases of redis-py 5 do not know it
-            forced["force_master_ip"] = self.force_master_ip
-        return Sentinel(  # type: ignore[no-untyped-call]
-            list(self.addresses),
-            min_other_sentinels=self.min_other_sentinels,
-            sentinel_kwargs={**timeouts, **self.arguments, **ours},
-            **forced,
-        )
-
-    def url(self, addresses: str, scheme: str, db: int) -> str:
-        """The Sentinels, the name of the service, and the database."""
-        return f"sentinel://{addresses}/{self.service}/{db}"
-
-    def new_master(self) -> Master:
-        """Its master, which no connection has looked for yet."""
-        return SentinelMaster(self)
 
 
 class SentinelMaster(Master):
@@ -98,3 +61,32 @@ class SentinelMaster(Master):
             known = ", ".join(sorted(names)) or "none"
             return f'The Sentinels do not know the service {self.name!r} in RTQ["REDIS"]. They know: {known}.'
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentinelService(MovingService):
+    """A master that Sentinels monitor: their addresses, and its name."""
+
+    master_class = SentinelMaster
+    service: str
+    min_other_sentinels: int = 0  # replies of a Sentinel that sees fewer others are ignored
+    force_master_ip: str | None = None
+
+    def manager(self) -> Sentinel:
+        """A new Sentinel client. It connects when it is first used."""
+        timeouts = {"socket_timeout": SENTINEL_SECONDS, "socket_connect_timeout": SENTINEL_SECONDS}
+        # With the default of redis-py 8 an unreachable Sentinel would be asked eleven times.
+        ours = {"retry": no_retry(), "protocol": 2, "decode_responses": False}
+        forced = {}
+        if self.force_master_ip is not None:  # the first releases of redis-py 5 do not know it
+            forced["force_master_ip"] = self.force_master_ip
+        return Sentinel(  # type: ignore[no-untyped-call]
+            list(self.addresses),
+            min_other_sentinels=self.min_other_sentinels,
+            sentinel_kwargs={**timeouts, **self.arguments, **ours},
+            **forced,
+        )
+
+    def url(self, addresses: str, scheme: str, db: int) -> str:
+        """The Sentinels, the name of the service, and the database."""
+        return f"sentinel://{addresses}/{self.service}/{db}"

@@ -97,7 +97,7 @@ def master(monkeypatch):
         return reply
 
     monkeypatch.setattr(SlotMaster, "_ask", ask)
-    master = settings_of({"cluster": ["a:1", "b:2"]}).service.new_master()
+    master = SlotMaster(settings_of({"cluster": ["a:1", "b:2"]}).service)
     master.replies = replies
     return master
 
