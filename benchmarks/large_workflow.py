@@ -272,7 +272,7 @@ def _cancel_some(flow: Any) -> None:
 
     store = workflow_store(get_broker())
     store.cancel(flow.id)
-    store.cancel_members(flow.id, most_parts=2)
+    store.cancel_members(flow.id, most_jobs=500)
 
 
 def _check_state(flow: Any, state: str) -> None:

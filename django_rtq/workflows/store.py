@@ -50,7 +50,6 @@ CANCELLED_IN_HEARTBEAT = 2_000
 UNFINISHED_MS = 60_000  # without another part; then a workflow that is not whole is forgotten
 STALLED_MS = 500  # after nobody has started parts of a workflow for so long, a heartbeat starts them
 FOLLOW_SECONDS = 0.5  # of starting parts by who has settled members; who settles others goes on
-FORGET_SECONDS = 0.5  # of one call of forget_old()
 FORGOTTEN_AT_ONCE = 100
 STATE_PLACE = 10**13  # of a score of `workflow_states`: the place of the state; the rest is since when, ms
 QUIET_LEASES = 4  # in which nothing happened: then a running workflow is compared with its jobs
@@ -470,16 +469,8 @@ class WorkflowStore:
         return self.follow([read_advance(flow, reply) for flow, reply in told], until=until)
 
     def forget_old(self) -> bool:
-        """Forget workflows that ended more than WORKFLOW_TTL ago, or that are too many, for half a second.
-        Returns whether none of them is left. Raises BrokerUnavailable."""
-        until = time.monotonic() + FORGET_SECONDS
-        while self._forget_some() == FORGOTTEN_AT_ONCE:
-            if time.monotonic() > until:
-                return False
-        return True
-
-    def _forget_some(self) -> int:
-        """Those that ended first. Returns how many they were."""
+        """Forget a hundred of the workflows that ended more than WORKFLOW_TTL ago, or that are too many: those that
+        ended first. Returns whether none is left. Raises BrokerUnavailable."""
         key, most = self._home.workflow_states, FORGOTTEN_AT_ONCE + len(self._unforgettable)
         bounds = [scores_of(state) for state in STATES[2:]]  # in which a workflow is over
         reads: list[Command] = [("ZRANGEBYSCORE", key, *each, "WITHSCORES", "LIMIT", 0, most) for each in bounds]
@@ -497,7 +488,7 @@ class WorkflowStore:
         for flow, member, reply in zip(flows, due, self._redis.execute_each(calls, resend=True), strict=True):
             if _is_refused(flow, reply) or reply == b"open":
                 self._unforgettable.add(member)
-        return len(due)
+        return len(due) < FORGOTTEN_AT_ONCE
 
     def forget(self, workflow: str, *, latest_ms: int) -> str:
         """Delete a workflow that is over: the answer of the script forget_workflow."""
