@@ -3,17 +3,48 @@
 import importlib
 import json
 import sys
+from contextlib import contextmanager
 
 import pytest
+from django.test import override_settings
 
 from django_rtq.backend.compat import task_enqueued, task_finished, task_started
+from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.tasks import registry
 from testproject.redis_server import PrivateRedis
-from tests.backend.own_redis import reports_in, tasks_setting
 from tests.core.worker.conftest import databases_of_the_session, journal, rtq_worker  # noqa: F401
 from tests.support.receivers import receiving
 from tests.support.redis_server import Redis
 from tests.support.waiting import wait_until
+
+BACKEND = "django_rtq.backend.RTQBackend"
+
+
+def tasks_setting(**options):
+    """TASKS with "reports", whose jobs are elsewhere."""
+    return {
+        "default": {"BACKEND": BACKEND, "QUEUES": []},
+        "reports": {"BACKEND": BACKEND, "QUEUES": ["default", "reports"], "OPTIONS": options},
+    }
+
+
+@contextmanager
+def reports_in(**options):
+    """A block in which TASKS has "reports"."""
+    with override_settings(TASKS=tasks_setting(**options)):
+        yield
+        get_broker("reports").close()
+
+
+def refreshed(result):
+    result.refresh()
+    return result
+
+
+def finished(result):
+    """The result when its job has ended."""
+    wait_until(lambda: refreshed(result).is_finished)
+    return result
 
 
 @pytest.fixture

@@ -32,8 +32,7 @@ from django_rtq.models import CommittedJob, OutboxJob, Schedule, sync_schedules
 from django_rtq.testing import captured, drain, eager, private_redis
 from tests.app import django_tasks as tasks
 from tests.app import tasks as own_tasks
-from tests.backend.own_redis import BACKEND, reports_in, tasks_setting
-from tests.backend.results import finished, refreshed
+from tests.backend.conftest import BACKEND, finished, refreshed, reports_in, tasks_setting
 from tests.markdown import blocks, read
 from tests.support.commands import run
 from tests.support.waiting import wait_until

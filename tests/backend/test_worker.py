@@ -7,8 +7,8 @@ from django_rtq import workflow
 from django_rtq.backend.compat import BaseTaskBackend, TaskResultStatus
 from tests.app import django_tasks as tasks
 from tests.app.workflow_steps import double
+from tests.backend.conftest import finished, refreshed
 from tests.backend.newsletter import delivery
-from tests.backend.results import finished, refreshed
 
 READY, RUNNING, FAILED, SUCCESSFUL = (TaskResultStatus[name] for name in ("READY", "RUNNING", "FAILED", "SUCCESSFUL"))
 
