@@ -25,7 +25,7 @@ from django_rtq.backend.rtq_task import RTQTask, WorkerTask, task_in
 from django_rtq.core import signals
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.one_job import access_to_jobs
-from django_rtq.core.broker.task_backends import alias_of, places
+from django_rtq.core.broker.task_backends import alias_of, place_of_job, places
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import current_job
@@ -69,7 +69,7 @@ def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     run = current_run()
     job = run.context
     if job.attempt > 1:
-        run.history = _failures(job.queue_name, job.job_id).decode()
+        run.history = _failures(job.queue_name, job.job_id, job.backend).decode()
     task = task_in(task, job.backend)
     details = JobDetails(
         id=job.job_id,
@@ -90,12 +90,10 @@ def _start(task: RTQTask, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     return result, args
 
 
-def _failures(queue: str, job_id: str) -> bytes:
+def _failures(queue: str, job_id: str, backend: str) -> bytes:
     """Earlier failures, as the Redis of the job has them; none if it cannot be reached."""
-    for place in places():
-        with suppress(BrokerError):
-            if lines := get_broker(place).errors(queue, job_id.encode()):
-                return lines
+    with suppress(BrokerError):
+        return get_broker(place_of_job(backend, job_id)).errors(queue, job_id.encode())
     return b""
 
 
@@ -135,7 +133,7 @@ def send_failed(*, job: Job | None, error: BaseException, **kwargs: Any) -> None
     worker, place = (running.worker, running.backend) if running and is_running else ("", _place_of(job))
     now_ms = time.time_ns() // 1_000_000
     last = failure_line(error, at_ms=now_ms, attempt=job.attempt, worker=worker)
-    earlier = _failures(job.queue, job.id) + b"\n" if job.attempt > 1 else b""
+    earlier = _failures(job.queue, job.id, place) + b"\n" if job.attempt > 1 else b""
     errors = read_failures(earlier + last.encode())
     result = result_of(task_in(task, place), _ended(job, JobState.DEAD, attempt=job.attempt, errors=errors))
     trace = error.__traceback__
