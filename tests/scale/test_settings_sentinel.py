@@ -18,7 +18,7 @@ from django_rtq.scale import sentinel as sentinel_module
 from django_rtq.scale.masters import master_of
 from testproject.redis_server import PrivateRedis
 from tests.core.broker.redis.connections import ask, client_of, django_redis, reader_of, settings_of, settings_of_alias
-from tests.core.broker.redis.test_diagnosis import asked, listening, resp
+from tests.core.broker.test_server_info import asked, listening, resp
 from tests.support.redis_sentinel import PrivateSentinel
 from tests.support.waiting import PATIENCE
 
