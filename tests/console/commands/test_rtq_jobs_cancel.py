@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.commands import Terminal, run, sit_at_terminal
+from tests.support.commands import Terminal, run
 from tests.support.jobs import claimed_job, dead_job, finished_job, queued_job, retrying_job, scheduled_job
 
 
@@ -98,27 +98,6 @@ def test_jobs_that_match_are_cancelled(jobs, readers, options, taken):
 
     assert (ran.code, ran.out) == (0, f"{len(taken)} job{' was' if len(taken) == 1 else 's were'} cancelled.\n")
     assert states(readers, jobs) == {**before, **dict.fromkeys(taken, "cancelled")}
-
-
-def test_cancelling_by_filter_asks_with_the_number(jobs, readers, monkeypatch):
-    before = states(readers, jobs)
-    sit_at_terminal(monkeypatch, "no")
-
-    ran = run("rtq_jobs", "cancel", "--client", "acme")
-
-    assert (ran.code, ran.error) == (1, "Not confirmed: nothing was changed.")
-    assert ran.err == (
-        "client:acme: Cancel 2 waiting jobs? They will never run, and their arguments are deleted. This cannot be "
-        "undone. Type 'yes' to continue: "
-    )
-    assert states(readers, jobs) == before
-
-
-def test_a_filter_is_needed(jobs):
-    for action in ("cancel", "run"):
-        ran = run("rtq_jobs", action)
-        assert (ran.code, ran.error.startswith("Which jobs? Give ids, or a filter (--queue, --task,")) == (64, True)
-        assert run("rtq_jobs", action, "some-id", "--state", "scheduled").code == 64
 
 
 def test_delayed_jobs_that_match_are_queued_now(jobs):
