@@ -28,7 +28,6 @@ from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
 from django_rtq.console.shards import AllShards
 from django_rtq.core import signals
-from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.control import WorkerCommand, send_command, supervisor_of
 from django_rtq.core.broker.one_job import JobAccess, access_to_jobs
@@ -463,20 +462,20 @@ class Client(_Named):
         return self._switched_in(queue, None)
 
     def _switched_in(self, queue: str | None, by: str | None) -> list[str]:
-        names = self._queues(queue)
-        return _names(
-            self._readers.in_each_shard(lambda shard: [name for name in names if self._switch(shard.broker, name, by)])
-        )
+        """Pause it, or resume it: nobody does that. Returns the queues where it was not so before."""
+        names, field = self._queues(queue), f"paused:{self.name}"
 
-    def _switch(self, broker: Broker, queue: str, by: str | None) -> bool:
-        """Pause it, or resume it: nobody does that. Returns whether it was not so before."""
-        field = f"paused:{self.name}"
-        known: list[Command] = [("HEXISTS", broker.keys.of(queue).limits, field), ("TIME",)]
-        was_paused, (seconds, _) = broker.redis.execute(known, resend=True)
-        if by is None or not was_paused:
+        def switch(shard: Readers) -> list[str]:
+            keys, change = shard.broker.keys, shard.broker.limits.change
+            known: list[Command] = [("HEXISTS", keys.of(name).limits, field) for name in names]
+            *are_paused, (seconds, _) = shard.broker.redis.execute([*known, ("TIME",)], resend=True)
             text = "" if by is None else f"{int(seconds) * 1000} {by}"
-            broker.limits.change(queue, {f"run:{field}": text})
-        return bool(was_paused) == (by is None)
+            switched = [name for name, is_paused in zip(names, are_paused, strict=True) if is_paused == (by is None)]
+            for name in names if by is None else switched:
+                change(name, {f"run:{field}": text})
+            return switched
+
+        return _names(self._readers.in_each_shard(switch))
 
     def purge(self, queue: str | None = None) -> int:
         """Delete its waiting jobs. Running jobs and dead letters stay. Returns how many."""
