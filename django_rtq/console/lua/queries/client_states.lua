@@ -8,7 +8,6 @@
 -- returns {now, the weights of all clients that ran jobs in these twenty minutes, or may start one now, together, each for
 --         its part of the last ten minutes, or "0", the numbers of jobs in their lanes and then of their
 --         scheduled jobs}, and the replies to the commands of QueueClients
--- sent twice: changes nothing
 
 local q, most, wanted, clients = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), { unpack(ARGV, 3) }
 local now = now_ms(q.clock)

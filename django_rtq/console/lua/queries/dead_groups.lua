@@ -8,7 +8,6 @@
 --
 -- returns {dead letters in all, {how many, first and last time of death, id of the newest one, task, class, start of its
 --         record and of its newest failure}, ...}; "" where there is none
--- sent twice: changes nothing
 
 local q, start, most = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local bytes, wanted, heads = tonumber(ARGV[3]), ARGV[4], ARGV[5]

@@ -5,7 +5,6 @@
 --
 -- returns {now, {worker, ms left of its lease, jobs, {id, attempt and claim time, start of the record, cancel
 --         request, progress}, ...}, ...}
--- sent twice: changes nothing
 
 local q, most, bytes = named(), tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms(q.clock)

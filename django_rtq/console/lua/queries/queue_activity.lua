@@ -10,7 +10,6 @@
 --         the record, of the newest failure} of the job that died last; of that with the latest next attempt; {the client
 --         with most run time in the last hour, its µs, µs of all clients, for how many ms the oldest job of another waits
 --         that might start}}; {} where there is none
--- sent twice: changes nothing
 
 local q, minutes, least, bytes = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.clock)

@@ -6,7 +6,6 @@
 --         place and since when, {{client, its pause, its queued jobs}, ...}, the limits of the queue, when it may start a
 --         job if only its rate stops it, {{field of `limits` that lets nothing run, of how many of the lanes that wait
 --         longest, what was set there at run time}, ...}}; "" for a missing time or number
--- sent twice: changes nothing
 
 local q = named()
 local CLIENTS = 50 -- paused clients that are told

@@ -6,7 +6,6 @@
 --         that of its client, the job for whose end it waits, last run of promote, 1 if no worker is idle, the pause of its
 --         task; of the queue, then of its client: its pause, the most jobs it may run if it runs as many, when it may
 --         start a job if only its rate stops it}; "" where there is none
--- sent twice: changes nothing
 
 local q, id = named(), ARGV[1]
 local DEEP = 1000

@@ -20,7 +20,6 @@
 -- returns {"more", "all", or "cut": the search for `at` ended before it was found; ids looked at; where it ended; how many
 --         match and are only counted; {its number among these, where it is, what find_job returns}, ...}. The last only
 --         for "jobs", and of those that may match, as all with the spellings or the texts
--- sent twice: changes nothing
 
 local wanted = { task = ARGV[1], client = ARGV[2], class = ARGV[3], text = ARGV[4], spellings = read_lines(ARGV[7]) }
 local since, till = tonumber(ARGV[5]), tonumber(ARGV[6])

@@ -9,7 +9,6 @@
 --         separated by spaces. The mark, which is the same while nothing changes in the hours before: the present hour, and
 --         how many keys there are of those. Of each version of the project: its name, since when it runs (ms), and such a
 --         line without the hour
--- sent twice: changes nothing
 
 local q, hours, task, start, most = named(), tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now = now_ms(q.clock)

@@ -3,7 +3,6 @@
 -- ARGV[1] hours       how many before the present one, at most 48
 --
 -- returns {the present hour since 1970, counters of the first hour, ..., of the present one}
--- sent twice: changes nothing
 
 local q, hours = named(), tonumber(ARGV[1])
 local hour = math.floor(now_ms(q.clock) / HOUR_MS)

@@ -6,7 +6,6 @@
 -- ARGV[4] ends        the minute to stop at; 0: after the present one
 --
 -- returns {now, steps, {number of a step since 1970, name, number, ...}, ...}: the steps with any events
--- sent twice: changes nothing
 
 local q, minutes, step, from, stop = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local now, steps = now_ms(q.clock), math.ceil(minutes / step)

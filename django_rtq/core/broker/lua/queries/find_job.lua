@@ -5,7 +5,6 @@
 -- returns {record, due, died, failures, crashes, errors, outcome, 1 if it succeeded and has no outcome, worker,
 --         attempt and claim time, when the lease of that worker ends, now, cancel request, progress, what it waits for};
 --         "" where there is none
--- sent twice: changes nothing
 
 local q, id = named(), ARGV[1]
 
