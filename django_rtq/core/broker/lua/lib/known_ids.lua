@@ -1,9 +1,7 @@
 -- known_ids: ids of jobs that finished lately, so that a job that is sent again runs once.
 --
--- The id of each finished job is in the set `finished`; if the job has no outcome, also in the list `no_outcome`. At each
--- rotation these become `finished_before` and `no_outcome_before`, and those of the rotation before are deleted. So an id is
--- kept for at least PERIOD_MS, and for twice that time at most while heartbeats come. Only more than MOST_IDS in a period
--- shorten it, to limit memory.
+-- An id is kept for at least PERIOD_MS, and for twice that time at most while heartbeats come. Only more than MOST_IDS in a
+-- period shorten it, to limit memory.
 
 local PERIOD_MS, MOST_IDS = 120000, 1000000
 

@@ -1,9 +1,7 @@
 -- retention: how long outcomes are kept.
 --
--- `recent_results` lists the ids of stored outcomes, in the order in which their jobs finished. Under load most outcomes are
--- dropped from there, because there are too many. trim moves the ids of jobs that finished longer ago into two indexes:
--- `result_times`, by the end of the job, and `result_expiry`, by the end of the outcome's time. An id is added to the indexes
--- before its outcome is written, and removed after it is deleted: so a torn log leaves no outcome outside of them.
+-- An id is added to `recent_results`, or to the indexes `result_times` and `result_expiry`, before its outcome is written, and
+-- removed after it is deleted: so a torn log leaves no outcome outside of them.
 -- created when first called
 
 local RECENT_MS, AT_ONCE, TEXTS_AT_ONCE = 120000, 1000, 100

@@ -1,9 +1,7 @@
 -- schedule: jobs that wait for a time.
 --
--- `scheduled` holds them by due time. `scheduled_by_client` is an index, so that clients can take turns when many jobs are
--- due: `scheduled_by_client` + ":" + client holds the ids of one client with the same times, and `scheduled_by_client`
--- itself when promote looks at a client next. No job depends on it: after a torn log, promote drops what is too much in it,
--- and promotes what is missing by its time alone.
+-- `scheduled_by_client` is an index of `scheduled`. No job depends on it: after a torn log, promote drops what is too much in
+-- it, and promotes what is missing by its time alone.
 -- created when first called
 -- uses: prelude
 

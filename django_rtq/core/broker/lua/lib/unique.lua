@@ -1,8 +1,7 @@
 -- unique: locks of unique jobs, and the jobs that run after their owners.
 --
--- A digest is equal for calls that are alike. `unique` + digest names its owner, the job that holds it. `digests` says of
--- that job, and of dead letters: until when it holds the digest ("done" or "start"), for how many ms at the most, the
--- digest, and its successor, if any: the job that waits in `scheduled` for the end of the owner.
+-- A digest is equal for calls that are alike, and its owner the job that holds it: until it is "done", or until its "start". The
+-- successor waits in `scheduled` for the end of the owner.
 -- created when first called
 -- uses: prelude schedule runners
 
