@@ -47,6 +47,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         "lib/virtual_turns place_clients: [q.has_times -> true]",
         'renew find_asked: [redis.call("EXISTS", q.cancel_requests) == 0 -> false]',
         "queries/queue_overview : [queued > 0 and -> nothing]oldest_startable(q, now)",
+        "promote due_by_turns: [#ids >= wanted -> false]",
+        "promote due_by_turns: #ids[ >= -> > ]wanted",
         "renew renew_leases: [ends ~= renewed_until -> true]",
         "renew renew_leases: [renewed_until = ends -> nothing]",
         'set_limits : [stamp == "" or #entries > 2 -> true]',
@@ -71,6 +73,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "Only a torn log leaves it like that: see test_torn_log.py.": (
         "lib/blocking unblock: [not bands -> false]",
         "lib/used_times count_ends: [client -> true]",
+        "promote due_by_turns: [leaving[#leaving + 1] = id -> nothing]",
         "promote pick: [record -> true]",
     ),
     "It writes what is there.": ("resume : [is_paused -> true]",),

@@ -54,13 +54,11 @@ local function return_held(q, field, limit)
   local ids = {}
   for i = 1, #held, 2 do ids[#ids + 1] = held[i] end
   for i, record in ipairs(#ids > 0 and redis.call("HMGET", q.jobs, unpack(ids)) or {}) do
-    local band, client = read_header(record or "")
+    local _, client = read_header(record or "")
     local since = string.format("%.0f", held[2 * i] - bottom)
     if record then
       redis.call("HSET", q.waiting_since, ids[i], since)
-      index_lane(q, band, client, since)
-      redis.call("LPUSH", q.lane .. band .. ":" .. client, ids[i])
-      redis.call("ZADD", q.lanes, since, band .. ":" .. client)
+      push_front(q, ids[i], record, since)
     end
     unschedule(q, client, { ids[i] })
   end

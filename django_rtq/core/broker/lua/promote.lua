@@ -15,7 +15,7 @@ local picked = {
   clients = {}, leaving = {}, -- clients, and the ids that leave their indexes
 }
 
--- Start with a client. Returns the lists of ids to remove from its index.
+-- Start with a client. Returns the ids to remove from its index.
 local function visit_client(client)
   if not picked.leaving[client] then
     picked.leaving[client] = {}
@@ -24,37 +24,29 @@ local function visit_client(client)
   return picked.leaving[client]
 end
 
--- Pick ids of the next clients, an equal share of each. Returns the ids, and the client in whose index each was.
-local function shares(wanted)
+-- Returns id and due of the jobs that the next clients have, an equal share of each. What is not scheduled any more, or only for
+-- later, is removed from the index.
+local function due_by_turns(wanted)
   local clients = redis.call("ZRANGEBYSCORE", q.scheduled_by_client, "-inf", now, "LIMIT", 0, wanted)
-  local share, ids, owners = math.ceil(wanted / math.max(#clients, 1)), {}, {}
+  local share, due, ids, owners = math.ceil(wanted / math.max(#clients, 1)), {}, {}, {}
   for _, client in ipairs(clients) do
-    if #ids < wanted then
-      local leaving, room, known, lost = visit_client(client), #ids + share, 0, {}
-      for _, list in ipairs(leaving) do known = known + #list end -- already picked by time: these come first in its index
-      local most = room - #ids + known
-      for _, id in ipairs(redis.call("ZRANGEBYSCORE", q.scheduled_by_client .. ":" .. client, "-inf", now, "LIMIT", 0, most)) do
-        if picked.has[id] then
-          if known == 0 then lost[#lost + 1] = id end
-        elseif #ids < room then
-          ids[#ids + 1], owners[#owners + 1] = id, client
-        end
+    if #ids >= wanted then break end
+    local leaving = visit_client(client)
+    local known = #leaving -- already picked by time: these come first in its index
+    local most = share + known
+    for _, id in ipairs(redis.call("ZRANGEBYSCORE", q.scheduled_by_client .. ":" .. client, "-inf", now, "LIMIT", 0, most)) do
+      if not picked.has[id] then
+        ids[#ids + 1], owners[#owners + 1] = id, client
+      else
+        leaving[#leaving + 1] = id
       end
-      if #lost > 0 then leaving[1] = lost end
     end
   end
-  return ids, owners
-end
-
--- Returns id and due of the jobs that the next clients have. What is not scheduled any more, or only for later, is removed from
--- the index.
-local function due_by_turns(wanted)
-  local due, ids, owners = {}, shares(wanted)
   for i, moment in ipairs(#ids > 0 and redis.call("ZMSCORE", q.scheduled, unpack(ids)) or {}) do
     if moment and tonumber(moment) <= now then
       due[#due + 1], due[#due + 2] = ids[i], moment
     else
-      table.insert(visit_client(owners[i]), { ids[i] })
+      table.insert(visit_client(owners[i]), ids[i])
     end
   end
   return due
@@ -73,9 +65,9 @@ local function assign_lane(id, record, moment)
   if not lane then
     lane = { band = band, client = client, since = moment, ids = {} }
     lanes[name], lanes[#lanes + 1] = lane, lane
-    table.insert(visit_client(client), lane.ids)
   end
   lane.ids[#lane.ids + 1] = id
+  table.insert(visit_client(client), id)
   since[#since + 1], since[#since + 2] = id, moment
 end
 
@@ -119,7 +111,8 @@ end
 local looks, gone = {}, {}
 for _, client in ipairs(picked.clients) do
   local key = q.scheduled_by_client .. ":" .. client
-  for _, ids in ipairs(picked.leaving[client]) do redis.call("ZREM", key, unpack(ids)) end
+  local ids = picked.leaving[client]
+  if #ids > 0 then redis.call("ZREM", key, unpack(ids)) end
   local next_due = redis.call("ZRANGE", key, 0, 0, "WITHSCORES")[2]
   if next_due then
     looks[#looks + 1], looks[#looks + 2] = math.max(now, next_due), client
@@ -134,13 +127,12 @@ if #picked.ids > 0 then
   redis.call("ZREM", q.scheduled, unpack(picked.ids)) -- last: a torn log may cost second runs, not a job
 end
 local next_due = redis.call("ZRANGEBYSCORE", q.scheduled, "-inf", "(" .. lowest_held(), "WITHSCORES", "LIMIT", 0, 1)[2]
-local goes_on = false
+next_due = tonumber(next_due or math.huge)
 if redis.call("EXISTS", q.rate_times, q.next_starts, q.paused) > 0 then
-  goes_on = return_more(q, limit)
-  next_due = math.min(resume_due(q, limit) or math.huge, next_due or math.huge)
+  if return_more(q, limit) then next_due = now end
+  next_due = math.min(resume_due(q, limit) or math.huge, next_due)
   remove_past(q, limit)
 end
-if next_due and next_due ~= math.huge then answer[1] = math.max(0, next_due - now) end
-if goes_on then answer[1] = 0 end
+if next_due < math.huge then answer[1] = math.max(0, next_due - now) end
 for i = 1, #picked.since, 2 do answer[#answer + 1] = picked.since[i] end
 return answer

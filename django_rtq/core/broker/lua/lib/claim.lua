@@ -38,25 +38,12 @@ local function may_join(q, claim, id, taken)
   return true
 end
 
--- Remove cancelled jobs from the front of a lane, as many as this claim may still skip. The client keeps its turn.
-local function skip_cancelled(q, claim, lane)
-  local key, passed = q.lane .. lane, {}
-  local first = redis.call("LINDEX", key, 0)
-  if not first or redis.call("HEXISTS", q.jobs, first) == 1 then return end
-  for i, id in ipairs(redis.call("LRANGE", key, 0, claim.may_skip - 1)) do
-    if redis.call("HEXISTS", q.jobs, id) == 1 then break end
-    passed[i] = id
-  end
-  claim.may_skip = claim.may_skip - #passed
-  redis.call("LTRIM", key, #passed, -1)
-  redis.call("HDEL", q.cancelled_in_lane, unpack(passed))
-  first = redis.call("LINDEX", key, 0)
-  if first then redis.call("ZADD", q.lanes, waiting_since(q, first, q.now), lane) end
-end
-
--- Let jobs that are cancelled, or whose task is paused, leave the front of a lane, before a claim reads it.
+-- Let jobs that are cancelled, or whose task is paused, leave the front of a lane, before a claim reads it. The client keeps
+-- its turn.
 local function skip_first(q, claim, lane)
-  if q.has_cancelled_in_lane and claim.may_skip > 0 then skip_cancelled(q, claim, lane) end
+  if q.has_cancelled_in_lane and claim.may_skip > 0 then
+    claim.may_skip = claim.may_skip - select(2, skip_cancelled(q, lane, claim.may_skip, q.now))
+  end
   if q.pauses then hold_paused(q, claim, lane) end
 end
 

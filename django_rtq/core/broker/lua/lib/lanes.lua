@@ -54,21 +54,27 @@ local function push_back(q, id, record, since)
   redis.call("RPUSH", q.lane .. band .. ":" .. client, id)
 end
 
-local MOST_TRIMMED = 100 -- ids in one call
-
--- Remove the ids of cancelled jobs from the front of a lane. Behind others they stay: finding them costs O(length), and whoever
--- walks a lane from its end relies on what it has seen. Clients that come and go while nobody claims must not stay in a ring.
-local function trim_cancelled(q, band, client, now)
-  local lane, ring, trimmed = band .. ":" .. client, q.ring .. band, 0
+-- Remove the ids of cancelled jobs from the front of a lane, so many at most. Behind others they stay: finding them costs
+-- O(length), and whoever walks a lane from its end relies on what it has seen. Returns the id that is first then, and how many.
+local function skip_cancelled(q, lane, most, now)
   local key = q.lane .. lane
   local first = redis.call("LINDEX", key, 0)
-  while first and trimmed < MOST_TRIMMED and redis.call("HEXISTS", q.jobs, first) == 0 do
-    redis.call("HDEL", q.cancelled_in_lane, first) -- first: a torn log then leaves an id that claim skips
-    redis.call("LPOP", key)
-    first, trimmed = redis.call("LINDEX", key, 0), trimmed + 1
+  if not first or redis.call("HEXISTS", q.jobs, first) == 1 then return first, 0 end
+  local behind, passed = redis.call("LRANGE", key, 1, most), { first }
+  while #passed < most and behind[#passed] and redis.call("HEXISTS", q.jobs, behind[#passed]) == 0 do
+    passed[#passed + 1] = behind[#passed]
   end
-  if first and trimmed > 0 then redis.call("ZADD", q.lanes, waiting_since(q, first, now), lane) end
-  if first then return end
+  redis.call("HDEL", q.cancelled_in_lane, unpack(passed)) -- first: a torn log then leaves ids that claim skips
+  redis.call("LTRIM", key, #passed, -1)
+  first = behind[#passed]
+  if first then redis.call("ZADD", q.lanes, waiting_since(q, first, now), lane) end
+  return first, #passed
+end
+
+-- The same without a claim. Clients that come and go while nobody claims must not stay in a ring.
+local function trim_cancelled(q, band, client, now)
+  local lane, ring = band .. ":" .. client, q.ring .. band
+  if skip_cancelled(q, lane, 100, now) then return end
   redis.call("ZREM", q.lanes, lane)
   if redis.call("ZSCORE", ring, client) == "inf" then return end -- blocked: until its limit lets it go on
   redis.call("ZREM", ring, client)

@@ -29,16 +29,14 @@ local function replace_job(q, id, job, now)
   if is_under_way(q, id) then return end
   acquire_unique(q, id, job.digest, job.ms + math.max(0, job.ready - now))
   local band, client = read_header(redis.call("HGET", q.jobs, id))
-  if not redis.call("ZSCORE", q.scheduled, id) then -- it is in a lane already, and keeps its place
-    job.band, job.client = band, client
-    redis.call("HSET", q.jobs, id, build_record(job))
-  elseif job.ready > now then
+  local is_scheduled = redis.call("ZSCORE", q.scheduled, id)
+  if not is_scheduled then job.band, job.client = band, client end -- it is in a lane already, and keeps its place
+  redis.call("HSET", q.jobs, id, build_record(job))
+  if is_scheduled and job.ready > now then
     if client ~= job.client then remove_from_index(q, client, { id }) end
     schedule(q, job.client, job.ready, id)
     redis.call("ZADD", q.retrying, "XX", job.ready, id)
-    redis.call("HSET", q.jobs, id, build_record(job))
-  else
-    redis.call("HSET", q.jobs, id, build_record(job))
+  elseif is_scheduled then
     push_back(q, id, build_record(job), now)
     redis.call("ZREM", q.retrying, id)
     unschedule(q, client, { id })
