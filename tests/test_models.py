@@ -87,18 +87,6 @@ def test_what_was_left_empty_is_none_of_it(rtq_settings):
     assert Schedule.objects.get().kwargs == {}
 
 
-def test_what_cannot_work_any_more_can_still_be_switched_off(rtq_settings, monkeypatch):
-    made = row()
-    made.save()
-    monkeypatch.setattr(registry, "_tasks", {})
-
-    made.switch(on=False)
-    assert not Schedule.objects.get().enabled
-    with pytest.raises(ValidationError, match="No task"):
-        made.switch(on=True)
-    assert not Schedule.objects.get().enabled
-
-
 # -- what Redis is told
 
 

@@ -4,7 +4,6 @@ from contextlib import suppress
 
 import pytest
 
-from tests.console.admin.conftest import round_trips  # noqa: F401
 from tests.core.worker.conftest import databases_of_the_session, journal, rtq_worker  # noqa: F401
 
 with suppress(ImportError):  # tests of Sentry are skipped without it

@@ -4,7 +4,6 @@ from django_rtq.console.reading.overview import read_workflow_states, workflow_c
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import STATES
-from tests.console.admin.conftest import round_trips  # noqa: F401
 from tests.support.server_clock import server_ms
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, new_flow
 
@@ -41,7 +40,7 @@ def test_one_that_is_not_whole_is_in_no_state(broker):
     assert list(STATES) == ["running", "blocked", "succeeded", "failed", "cancelled"]
 
 
-def test_the_overview_has_them_in_its_round_trips(broker, round_trips):  # noqa: F811
+def test_the_overview_has_them_in_its_round_trips(broker, round_trips):
     begun_flow(broker, {})
     end(broker, "bury", *claim_members(broker))
     readers = readers_of()

@@ -13,7 +13,6 @@ from django.test import Client
 from django_rtq.console import permissions
 from django_rtq.console.admin.pages import page_admin
 from django_rtq.console.admin.pages.page_admin import PageAdmin
-from django_rtq.core.broker.redis.client import RedisClient
 from tests.protocol.model.step_calls import suspend
 from tests.support.jobs import (
     QUEUE,
@@ -61,19 +60,6 @@ def viewer(person):
 def operator(person):
     """A user with all our permissions."""
     return person(*ALL)
-
-
-@pytest.fixture
-def round_trips(monkeypatch):
-    """A list that grows with every round trip to Redis."""
-    found, exchange = [], RedisClient._exchange
-
-    def counted(self, commands, **options):
-        found.append(len(commands))
-        return exchange(self, commands, **options)
-
-    monkeypatch.setattr(RedisClient, "_exchange", counted)
-    return found
 
 
 def body(*args, task=MAIL, **kwargs):

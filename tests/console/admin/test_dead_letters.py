@@ -10,11 +10,10 @@ from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep, Sweeper
-from django_rtq.console.subjects.jobs import GROUPS
 from django_rtq.exceptions import BrokerUnavailable
 from tests.console.admin.conftest import logged, text
 from tests.console.commands.test_rtq_jobs_dead_letters import break_after
-from tests.support.commands import dead_letter, dead_letters, failure
+from tests.support.commands import dead_letters
 from tests.support.jobs import QUEUE, dead_job
 
 PAGE = "/admin/django_rtq/deadletter/"
@@ -35,17 +34,6 @@ def said(client):
     """The messages on the next page."""
     html = text(client.get("/admin/django_rtq/registeredtask/"))
     return html[html.index('<ul class="messagelist">') :] if "messagelist" in html else ""
-
-
-def test_many_groups_have_pages(broker, operator, monkeypatch):
-    monkeypatch.setattr(type(GROUPS), "per_page", 1)
-    for error_class in ("builtins.ValueError", "builtins.OSError"):
-        dead_letter(broker, line=failure(error_class))
-
-    first, second = (text(operator.get(PAGE, {"page": page})) for page in (1, 2))
-
-    assert ("OSError" in first, "ValueError" in first, 'rel="next"' in first) == (True, False, True)
-    assert ("OSError" in second, "ValueError" in second) == (False, True)
 
 
 def test_a_group_without_a_name_cannot_be_swept(broker, operator):

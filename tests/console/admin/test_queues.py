@@ -8,7 +8,6 @@ from django.contrib.admin.models import LogEntry
 
 from django_rtq.console.admin.display import jobs as job_table
 from django_rtq.console.admin.display.time_charts import SPANS, history_charts
-from django_rtq.console.nouns import Queue
 from django_rtq.console.reading import overview as shared_overview
 from django_rtq.console.subjects.queues import QUEUES
 from tests.console.admin.conftest import logged, text
@@ -180,13 +179,6 @@ def test_a_queue_that_is_in_use_is_not_forgotten(jobs, operator, readers):
     assert f"Queue {QUEUE} stays: it has jobs or dead letters." in said(operator)
     assert readers.queues.names() == [QUEUE]
     assert LogEntry.objects.count() == 0
-
-
-@pytest.mark.parametrize("answer", ["paused", "limits", "workers", "recent", "outcomes"])
-def test_the_page_says_why_a_queue_is_not_forgotten(answer, unused, operator, monkeypatch):
-    monkeypatch.setattr(Queue, "forget", lambda *args, **options: answer)
-    operator.post(f"{PAGE}forget/", {"name": QUEUE})
-    assert f"Queue {QUEUE} stays: " in said(operator)
 
 
 def test_outcomes_are_deleted_with_a_queue_if_they_are_ticked(broker, redis, operator, readers):

@@ -3,25 +3,17 @@
 import re
 
 import pytest
-from django.test import override_settings
 
 from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.internal_tasks import run_bulk_action
 from tests.console.admin.conftest import text
 from tests.console.admin.test_dead_letters import hidden_fields, said
 from tests.support.jobs import QUEUE, dead_job
-from tests.support.redis_server import LEASE_SECONDS
 
 TARGET = "reports"
+QUEUES_OF_SETTINGS = [TARGET]
 ALL = "/admin/django_rtq/job/bulk/requeue/"
 REFUSED = "Nothing was done: choose a queue from the list."
-
-
-@pytest.fixture
-def rtq_settings(redis, proxy):
-    """They name another queue."""
-    with override_settings(RTQ={"REDIS": proxy.url, "LEASE_SECONDS": LEASE_SECONDS, "QUEUES": {TARGET: {}}}):
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,6 @@
 """rtq_jobs requeue and discard: which dead letters they take."""
 
 import pytest
-from django.test import override_settings
 
 from django_rtq.console.reading.actions import Actions
 from django_rtq.exceptions import BrokerUnavailable
@@ -12,16 +11,9 @@ from tests.support.commands import (
     sit_at_terminal,
 )
 from tests.support.jobs import QUEUE, dead_job, held_job, queued_job, settle, unique_job
-from tests.support.redis_server import LEASE_SECONDS
 
 OUTAGE = "Redis did not answer in time: "
-
-
-@pytest.fixture
-def rtq_settings(redis, proxy):
-    """They name another queue."""
-    with override_settings(RTQ={"REDIS": proxy.url, "LEASE_SECONDS": LEASE_SECONDS, "QUEUES": {"bulk": {}}}):
-        yield
+QUEUES_OF_SETTINGS = ["bulk"]
 
 
 def dead_ids(readers):

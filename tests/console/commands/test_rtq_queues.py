@@ -76,11 +76,9 @@ def test_an_empty_queue_is_forgotten(broker, readers):
     [
         (lambda broker, rtq: queued_job(broker, queue="typo"), "it has jobs or dead letters."),
         (lambda broker, rtq: dead_job(broker, queue="typo"), "it has jobs or dead letters."),
-        (
-            lambda broker, rtq: broker.sign_on(["typo"], "w1"),
-            "a worker serves it.",
-        ),
+        (lambda broker, rtq: broker.sign_on(["typo"], "w1"), "a worker serves it."),
         (lambda broker, rtq: rtq.queues["typo"].pause(), "it is paused. Resume it first."),
+        (lambda broker, rtq: rtq.queues["typo"].limit(max_running=1), "it has limits, or clients that are paused."),
     ],
 )
 def test_a_queue_in_use_stays_and_the_others_go(broker, readers, rtq, seed, why):

@@ -2,8 +2,6 @@
 
 import pytest
 
-from tests.console.admin.conftest import round_trips  # noqa: F401
-
 
 @pytest.fixture(autouse=True)
 def declared(monkeypatch):

@@ -162,13 +162,3 @@ def test_settings_that_are_wrong_are_told(redis, settings):
         (invalid,) = found(row())
 
     assert "No task 'shop.gone' is registered here" in invalid.text
-
-
-@pytest.mark.parametrize("schedules", [1, 30])
-def test_reading_them_takes_one_round_trip_however_many_there_are(broker, fired, round_trips, schedules):
-    task(schedule=[every(minutes=1, name=f"n{number}") for number in range(schedules)])(report)
-    fired(10)
-    round_trips.clear()
-
-    assert len(known_schedules("")) == schedules
-    assert len(round_trips) == 1

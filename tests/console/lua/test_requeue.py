@@ -1,24 +1,16 @@
 """dead -> queued, in its own queue or in another."""
 
 import pytest
-from django.test import override_settings
 
 from django_rtq.console.reading.actions import How
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.job import JobState
 from django_rtq.signals import job_requeued
 from tests.support.jobs import QUEUE, claim_all, dead_job, queued_job
-from tests.support.redis_server import LEASE_SECONDS
 from tests.support.snapshots import live_jobs, snapshot
 
 TARGET = "bulk"
-
-
-@pytest.fixture
-def rtq_settings(redis, proxy):
-    """They name another queue."""
-    with override_settings(RTQ={"REDIS": proxy.url, "LEASE_SECONDS": LEASE_SECONDS, "QUEUES": {TARGET: {}}}):
-        yield
+QUEUES_OF_SETTINGS = [TARGET]
 
 
 @pytest.mark.parametrize("record", ["", "{}", "no header at all"])

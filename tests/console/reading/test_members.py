@@ -1,12 +1,9 @@
 """Jobs of workflows are found by their workflow, and know it."""
 
-import pytest
-
 from django_rtq import workflow
 from django_rtq.console.nouns import find_jobs
 from django_rtq.console.reading.members import WorkflowStep, read_query, step_of
 from django_rtq.console.reading.readers import readers_of
-from django_rtq.console.reading.selection import QueryError
 from django_rtq.console.reading.sweep import Sweep
 from django_rtq.core.handle import JobHandle
 from django_rtq.testing import drain
@@ -67,20 +64,7 @@ def test_a_query_finds_the_jobs_of_a_workflow_by_its_name_or_id(broker):
     assert sorted(found(f"workflow:{FLOW}")) == sorted(members)
     assert sorted(found(f"workflow:{FLOW} state:dead")) == sorted(members[:2])
     assert len(found('workflow:"other flow"')) == 2
-    assert found(f"workflow:{OTHER} id:{members[0]}") == []
-
-
-def test_a_workflow_that_nobody_knows_is_named(broker):
-    with pytest.raises(QueryError, match="workflow:none: no workflow has this name"):
-        read_query(readers_of(), "workflow:none")
-    assert found("workflow:ffffffffffff") == []
-
-
-def test_the_jobs_of_a_workflow_are_acted_on(broker):
-    two_flows(broker)
-
-    assert run("rtq_jobs", "requeue", "--query", "workflow:flow").out == "2 dead letters were requeued.\n"
-    assert broker.redis.execute_one(("ZCARD", broker.keys.of("default").dead)) == 0
+    assert found(f"workflow:{OTHER} id:{members[0]}") == found("workflow:ffffffffffff") == []
 
 
 def test_a_stored_selection_is_the_same_again(broker):

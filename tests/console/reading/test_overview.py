@@ -5,21 +5,17 @@ import pytest
 from django_rtq.console.reading import overview as shared_overview
 from django_rtq.console.reading.details import UnknownTask
 from django_rtq.console.reading.overview import OverviewReader
-from django_rtq.console.reading.selection import LISTS
 from django_rtq.console.server_info import read_server
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
-from tests.console.admin.conftest import round_trips  # noqa: F401
 from tests.console.lua.test_list_running import NOTE
 from tests.core.broker.test_note_unknown_task import PARK_MS, TASK, note
-from tests.support import sweeps
 from tests.support.jobs import (
     QUEUE,
     WORKER,
     claimed_job,
     dead_job,
     finished_job,
-    names,
     queued_job,
     read_all,
     retrying_job,
@@ -29,16 +25,9 @@ from tests.support.single_steps import promote
 from tests.support.snapshots import snapshot
 
 
-@pytest.fixture
-def _one_of_each(redis, broker):
-    for seed in (finished_job, dead_job, retrying_job, scheduled_job):
-        seed(broker, seed.__name__)
-    claimed_job(broker, "claimed_job")
-    queued_job(broker, "queued_job")
-
-
-@pytest.mark.usefixtures("_one_of_each")
 def test_queues_workers_and_server_are_told(redis, broker, readers):
+    for seed in (finished_job, dead_job, retrying_job, scheduled_job, claimed_job, queued_job):
+        seed(broker)
     broker.heartbeat([QUEUE], {WORKER: NOTE}, promote=True)
     before = snapshot(redis)
 
@@ -64,7 +53,7 @@ def test_a_queue_that_no_scheduler_looks_after_is_named(redis, broker, readers):
 
 
 @pytest.mark.parametrize("queues", [1, 20])
-def test_it_takes_two_round_trips_however_much_there_is(redis, broker, readers, round_trips, queues):  # noqa: F811
+def test_it_takes_two_round_trips_however_much_there_is(redis, broker, readers, round_trips, queues):
     for number in range(queues):
         for _ in range(10):
             queued_job(broker, queue=f"queue-{number}")
@@ -75,32 +64,6 @@ def test_it_takes_two_round_trips_however_much_there_is(redis, broker, readers, 
     assert len(round_trips) == 2
     readers.shared_overview.history(1440, 20)
     assert len(round_trips) == 3
-
-
-@pytest.mark.usefixtures("_one_of_each")
-@pytest.mark.parametrize("state", LISTS)
-def test_a_page_of_a_list_has_what_is_there_and_takes_one_round_trip(broker, readers, round_trips, state):  # noqa: F811
-    round_trips.clear()
-
-    page = readers.search([(QUEUE, state)]).page()
-
-    found = {"queued": "queued_job", "running": "claimed_job"}.get(state, f"{state}_job")
-    assert names(job.id for job in page.jobs) == [found]
-    assert len(round_trips) == 1
-
-
-@pytest.mark.usefixtures("_one_of_each")
-def test_looking_takes_few_round_trips(readers, round_trips):  # noqa: F811
-    for question, most in (
-        (readers.workers, 2),
-        (lambda: readers.queues.get(QUEUE), 1),
-        (readers.tasks.all, 2),
-        (readers.dead_letters.all_groups, 3),
-        (lambda: sweeps.count(readers, "requeue", states=["dead"]), 2),
-    ):
-        round_trips.clear()
-        question()
-        assert len(round_trips) <= most
 
 
 @pytest.mark.parametrize("state", ["scheduled", "retrying", "dead", "finished"])

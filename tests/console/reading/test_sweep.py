@@ -39,20 +39,6 @@ def states(readers, jobs):
     return {readers.find(job.id).state for job in jobs}
 
 
-@pytest.mark.parametrize("limit", [1, 2, 1000])
-@pytest.mark.parametrize("state", ["queued", "scheduled", "retrying"])
-def test_waiting_jobs_are_cancelled_step_by_step(redis, broker, readers, state, limit):
-    kept = seeded(broker, state, 2, client="kept")
-    jobs = seeded(broker, state, client="x")
-
-    assert count(readers, "cancel", states=[state], client="x").count == 5
-    assert sorted(done(readers, state, "cancel", limit, client="x")) == sorted(job.id for job in jobs)
-
-    assert states(readers, jobs) == {JobState.CANCELLED}
-    assert states(readers, kept) == {JobState(state)}
-    assert done(readers, state, "cancel", limit, client="x") == []
-
-
 def test_jobs_that_are_made_later_are_left_out(redis, broker, readers):
     first = seeded(broker, "queued", 3)
     redis_ms = count(readers, "cancel", states=["queued"]).until_ms

@@ -19,7 +19,7 @@ from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import shard_place
 from django_rtq.core.jobs.job import new_job_id, with_shard
 from testproject.redis_server import PrivateRedis
-from tests.console.admin.conftest import body, operator, person, round_trips  # noqa: F401
+from tests.console.admin.conftest import body, operator, person  # noqa: F401
 from tests.scale.shards.conftest import client_of
 from tests.support.jobs import claimed_jobs, let_lapse, new_job, read_all, settle
 from tests.support.redis_server import UNREACHABLE, Redis
@@ -333,19 +333,6 @@ def dead_in(shard):
     return readers_of(shard_place(shard)).queues.get("default").dead
 
 
-def test_all_that_match_are_acted_on_in_all_shards(operator, three):  # noqa: F811
-    dead(0, 2), dead(1), dead(2)
-    url = f"{RTQ}job/bulk/discard/"
-
-    question = operator.get(url, {"q": f"queue:default state:dead task:{NOTE}"})
-    assert "4 dead letters" in question.content.decode()
-    answer = operator.post(url, dict(question.context["fields"]), headers=IN_ALL, follow=True)
-    text = answer.content.decode()
-
-    assert [dead_in(shard) for shard in range(3)] == [0, 0, 0]
-    assert "4 dead letters" in text
-
-
 def test_the_rest_of_a_slow_action_is_done_by_a_job_in_each_shard(operator, three, monkeypatch):  # noqa: F811
     monkeypatch.setattr(bulk_pages, "STEP", 1)
     monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
@@ -361,31 +348,6 @@ def test_the_rest_of_a_slow_action_is_done_by_a_job_in_each_shard(operator, thre
     )
     assert len(links) == 2
     assert all(operator.get(unescape(link)).status_code == 200 for link in links)
-
-
-def test_a_queue_a_task_and_a_client_are_paused_in_all_shards(operator, three):  # noqa: F811
-    for shard in range(3):
-        queued(shard)
-    pages = {
-        f"{RTQ}queue/default/": {},
-        f"{RTQ}registeredtask/{NOTE}/": {},
-        f"{RTQ}client/": {"client": "acme"},
-    }
-    for url, data in pages.items():
-        assert operator.post(f"{url}pause/", data, headers=IN_ALL).status_code == 302
-
-    for shard in range(3):
-        details = readers_of(shard_place(shard)).queues.get("default")
-        assert details.paused
-        assert [pause.task for pause in details.paused_tasks] == [NOTE]
-        assert [pause.client for pause in details.paused_clients] == ["acme"]
-
-    for url, data in pages.items():
-        assert operator.post(f"{url}resume/", data, headers=IN_ALL).status_code == 302
-    readers = AllShards()
-    details = readers.queues.get("default")
-    assert (details.paused, details.paused_clients) == (False, ())
-    assert all(pause.is_over for pause in details.paused_tasks)
 
 
 def test_a_worker_is_quieted_and_its_jobs_reclaimed_where_it_is(operator, three):  # noqa: F811

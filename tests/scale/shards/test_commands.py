@@ -137,6 +137,9 @@ def test_a_dry_run_tells_what_one_of_the_shards_would_do(shards, pause):
     assert "is paused" in run(*pause.split())
     assert "already paused" in run(*pause.split(), "--dry-run")
     assert len(json.loads(run("rtq", "--json"))["queues"][0]["paused_clients"]) == ("clients" in pause)
+    assert "resumed" in run(*pause.replace("pause", "resume").split())
+    assert "Would pause" in run(*pause.split(), "--shard", "0", "--dry-run")
+    assert "Would pause" in run(*pause.split(), "--shard", "1", "--dry-run")
 
 
 def test_nothing_is_done_while_a_shard_does_not_answer(half):
