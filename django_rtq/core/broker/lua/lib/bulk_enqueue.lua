@@ -3,16 +3,6 @@
 
 local PLAIN = 8 -- arguments of a job, without those of its digest
 
--- The ids of the jobs from this place on, up to one with a digest.
-local function ids_of(jobs, place, size)
-  local ids = {}
-  for i = place, #jobs, size do
-    if size > PLAIN and jobs[i + PLAIN] ~= "" then return ids end
-    ids[#ids + 1] = jobs[i]
-  end
-  return ids
-end
-
 -- Plan to append a job to its lane, or to put it in front.
 local function plan_lane(plan, id, band, client, front, now)
   local name = band .. ":" .. client
@@ -30,8 +20,11 @@ end
 -- `scheduled`. `rooms`: nil if they fit, whatever waits. Returns the place of the next job, too.
 local function plan_jobs(q, jobs, place, size, rooms, now, answers)
   local plan = { at = string.format("%.0f", now), lanes = {}, later = {}, later_of = {}, since = {}, records = {} }
-  local later, records, ids = plan.later, plan.records, ids_of(jobs, place, size)
-  local known, next = find_known(q, ids), place + size * #ids
+  local later, records, ids, next, last = plan.later, plan.records, {}, place, #jobs
+  while next <= last and (size == PLAIN or jobs[next + PLAIN] == "") do
+    ids[#ids + 1], next = jobs[next], next + size
+  end
+  local known = find_known(q, ids)
   for i = place, next - size, size do
     local id, band, max_crashes, client, due, expires, front, body = unpack(jobs, i, i + PLAIN - 1)
     local full = rooms and not known[id] and take_place(q, rooms, client)
