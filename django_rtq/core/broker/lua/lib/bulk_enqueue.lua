@@ -3,19 +3,6 @@
 
 local PLAIN = 8 -- arguments of a job, without those of its digest
 
--- Plan to append a job to its lane, or to put it in front.
-local function plan_lane(plan, id, band, client, front, now)
-  local name = band .. ":" .. client
-  if not is_recent(id, now) then plan.since[#plan.since + 1], plan.since[#plan.since + 2] = id, plan.at end
-  local lane = plan.lanes[name]
-  if not lane then
-    lane = { band = band, client = client, first = {}, last = {} }
-    plan.lanes[name], plan.lanes[#plan.lanes + 1] = lane, lane
-  end
-  local ids = front and lane.first or lane.last
-  ids[#ids + 1] = id
-end
-
 -- Plan the jobs from this place on up to one with a digest, unless they are known or do not fit: into a lane, or into
 -- `scheduled`. `rooms`: nil if they fit, whatever waits. Returns the place of the next job, too.
 local function plan_jobs(q, jobs, place, size, rooms, now, answers)
@@ -37,7 +24,12 @@ local function plan_jobs(q, jobs, place, size, rooms, now, answers)
         plan.later_of[client], theirs[#theirs + 1], theirs[#theirs + 2] = theirs, at, id
         later[#later + 1], later[#later + 2] = at, id
       else
-        plan_lane(plan, id, band, client, front == "1", now)
+        local name = band .. ":" .. client
+        local lane = plan.lanes[name] or { band = band, client = client, first = {}, last = {} }
+        if not plan.lanes[name] then plan.lanes[name], plan.lanes[#plan.lanes + 1] = lane, lane end
+        local of_lane = front == "1" and lane.first or lane.last
+        of_lane[#of_lane + 1] = id
+        if not is_recent(id, now) then plan.since[#plan.since + 1], plan.since[#plan.since + 2] = id, plan.at end
       end
       records[#records + 1], records[#records + 2] = id, new_record(band, max_crashes, at, expires, client, body)
       known[id] = true
