@@ -162,9 +162,9 @@ def redis(redis_server, proxy):
 
 @pytest.fixture
 def rtq_settings(redis, proxy, request):
-    """Settings with the URL of the tests' server, and the queues that a module has as QUEUES_OF_SETTINGS."""
-    queues = {name: {} for name in getattr(request.module, "QUEUES_OF_SETTINGS", ())}
-    with override_settings(RTQ={"REDIS": proxy.url, "LEASE_SECONDS": LEASE_SECONDS, "QUEUES": queues}):
+    """Settings with the URL of the tests' server, and the options that a module has as RTQ_OPTIONS."""
+    options = getattr(request.module, "RTQ_OPTIONS", {})
+    with override_settings(RTQ={"REDIS": proxy.url, "LEASE_SECONDS": LEASE_SECONDS, **options}):
         yield
 
 

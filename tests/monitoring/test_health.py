@@ -15,16 +15,14 @@ from tests.support.jobs import dead_job, queued_job
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import PATIENCE
 
+RTQ_OPTIONS = {"INCIDENTS": {"ignore": ["redis_volatile", "queues_without_worker"]}}
 urlpatterns = [path("health/rtq/", health_view)]
 
 
 @pytest.fixture
 def client(broker):
-    """Requests to a project that accepts a Redis without an append-only file."""
-    options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile", "queues_without_worker"]}}
-    with override_settings(ROOT_URLCONF=__name__, RTQ=options):
+    with override_settings(ROOT_URLCONF=__name__):
         yield Client()
-        get_broker().close()
 
 
 @pytest.fixture

@@ -44,15 +44,19 @@ def health(*rows, **options):
     return health_of(find_incidents(Seen(overview=seen)), seen, url)
 
 
-def test_it_is_green_when_nothing_is_wrong():
-    found = health(row(counts={"succeeded": minutes(5)}))
-    assert (found["level"], found["summary"], found["lines"]) == ("good", WELL, [])
+LEFT = "1 worker, no long waits. 3 runs failed recently. 578 older dead letters remain."
 
 
-def test_it_is_not_green_while_dead_letters_are_left():
-    found = health(row(dead=578, counts={"failed": minutes(3, 0)}))
-    assert found["level"] == "plain"
-    assert found["summary"] == ("1 worker, no long waits. 3 runs failed recently. 578 older dead letters remain.")
+@pytest.mark.parametrize(
+    ("queue", "level", "summary"),
+    [
+        (row(counts={"succeeded": minutes(5)}), "good", WELL),
+        (row(dead=578, counts={"failed": minutes(3, 0)}), "plain", LEFT),
+    ],
+)
+def test_it_is_green_when_nothing_is_wrong_and_no_dead_letters_are_left(queue, level, summary):
+    found = health(queue)
+    assert (found["level"], found["summary"], found["lines"]) == (level, summary, [])
 
 
 def test_a_blocked_workflow_is_told_with_its_page_and_its_cure():
@@ -80,19 +84,18 @@ def test_a_failing_task_is_told_with_pages_and_the_way_to_requeue():
     assert line["since_text"].endswith(" (66 s)")
 
 
-def test_what_began_before_the_data_is_told_as_that():
-    (line,) = health(row(dead=9, counts={"dead": [1] * 60}))["lines"]
-    assert line["since_text"] == "for more than 59 min"
-
-
-def test_since_another_day_has_its_date():
-    (line,) = health(row(scheduled=1, scheduler_seconds=200_000.0))["lines"]
-    assert re.fullmatch(r"since 2026-01-31 \d\d:\d\d \(2 d\)", line["since_text"])
-
-
-def test_what_began_at_an_unknown_time_has_none():
-    (line,) = health(row(), warnings=["volatile"])["lines"]
-    assert (line["since_text"], line["url"], line["links"]) == ("", "", [])
+@pytest.mark.parametrize(
+    ("queue", "warnings", "since"),
+    [
+        (row(dead=9, counts={"dead": [1] * 60}), [], "for more than 59 min"),  # it began before the data
+        (row(scheduled=1, scheduler_seconds=200_000.0), [], r"since 2026-01-31 \d\d:\d\d \(2 d\)"),
+        (row(), ["volatile"], ""),
+    ],
+)
+def test_it_is_told_since_when_as_far_as_that_is_known(queue, warnings, since):
+    (line,) = health(queue, warnings=warnings)["lines"]
+    assert re.fullmatch(since, line["since_text"])
+    assert bool(line["url"] or line["links"]) is not bool(warnings)
 
 
 def test_a_hung_job_has_its_page_and_that_of_all_running_jobs():
@@ -191,11 +194,8 @@ def test_a_scheduler_is_missed_where_jobs_wait_for_their_time(rows, text, css):
     assert cell("Scheduler", *rows) == (text, css)
 
 
-def test_lost_workers_are_not_counted():
-    assert cell("Workers", row(), workers=[worker(), worker(lease_left_seconds=-1.0)])[0] == "1"
-
-
 def test_four_figures_say_how_it_goes():
+    assert cell("Workers", row(), workers=[worker(), worker(lease_left_seconds=-1.0)])[0] == "1"
     rows = [row("slow", oldest_seconds=900.0, counts={"succeeded": minutes(3, 3), "failed": minutes(1, 1)}, running=1)]
     rows += [row("paused", oldest_seconds=9000.0, paused=True), row(dead=2, counts={"dead": minutes(2)})]
     shown = figures(overview(*rows, workers=[worker(), worker(slots=4)]), lambda *names: " ".join(names))

@@ -11,7 +11,7 @@ from tests.console.admin.test_dead_letters import hidden_fields, said
 from tests.support.jobs import QUEUE, dead_job
 
 TARGET = "reports"
-QUEUES_OF_SETTINGS = [TARGET]
+RTQ_OPTIONS = {"QUEUES": {TARGET: {}}}
 ALL = "/admin/django_rtq/job/bulk/requeue/"
 REFUSED = "Nothing was done: choose a queue from the list."
 

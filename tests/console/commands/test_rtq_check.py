@@ -14,14 +14,8 @@ from tests.support.jobs import QUEUE
 from tests.support.redis_server import UNREACHABLE
 from tests.support.waiting import wait_until
 
-
-@pytest.fixture(autouse=True)
-def ignored(redis, broker):
-    """The Redis of tests has no append-only file."""
-    options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile", "queues_without_worker"]}}
-    with override_settings(RTQ=options):
-        yield
-        get_broker().close()
+RTQ_OPTIONS = {"INCIDENTS": {"ignore": ["redis_volatile", "queues_without_worker"]}}
+pytestmark = pytest.mark.usefixtures("broker")
 
 
 def check(*arguments):

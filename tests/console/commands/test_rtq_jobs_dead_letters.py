@@ -13,7 +13,7 @@ from tests.support.commands import (
 from tests.support.jobs import QUEUE, dead_job, held_job, queued_job, settle, unique_job
 
 OUTAGE = "Redis did not answer in time: "
-QUEUES_OF_SETTINGS = ["bulk"]
+RTQ_OPTIONS = {"QUEUES": {"bulk": {}}}
 
 
 def dead_ids(readers):

@@ -386,14 +386,9 @@ def test_a_client_that_takes_most_of_the_work_while_others_wait_is_told(share, o
         assert "client acme took 93 % of the work of the last hour" in found[0].text
 
 
+@pytest.mark.parametrize("seconds", [500.0, None])
 @pytest.mark.parametrize(("jobs", "is_it"), [({"scheduled": 1}, True), ({"retrying": 1}, True), ({"queued": 1}, False)])
-def test_delayed_jobs_without_a_scheduler_are_told(jobs, is_it):
-    found = incidents(row(scheduler_seconds=500.0, **jobs))
-    assert [(each.kind, each.severity, each.since) for each in found] == [
-        ("no_scheduler", Severity.CRITICAL, ago(500))
-    ] * is_it
-
-
-def test_a_queue_in_which_no_scheduler_ever_ran_has_no_since():
-    (found,) = incidents(row(scheduler_seconds=None, scheduled=1))
-    assert (found.kind, found.since) == ("no_scheduler", None)
+def test_delayed_jobs_without_a_scheduler_are_told(jobs, is_it, seconds):
+    found = incidents(row(scheduler_seconds=seconds, **jobs))
+    told = ("no_scheduler", Severity.CRITICAL, seconds and ago(seconds))
+    assert [(each.kind, each.severity, each.since) for each in found] == [told] * is_it

@@ -13,7 +13,6 @@ from django.core.management import call_command
 from django.test import Client, override_settings
 
 from django_rtq import rtq
-from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.monitoring import health
 from tests.console.admin.conftest import operator, person, text  # noqa: F401
@@ -27,6 +26,7 @@ from tests.monitoring.prometheus.samples import Samples
 from tests.monitoring.prometheus.test_real_prometheus import expressions
 
 WORKER = "web1:4711:0a1b2c3d"
+RTQ_OPTIONS = {"INCIDENTS": {"ignore": ["redis_volatile"]}}
 TASK = "shop.tasks.send_reminder"
 BODY = f'{{"task":"{TASK}"}}'
 
@@ -185,10 +185,7 @@ STATES = {
 def project(redis, broker, readers, monkeypatch):
     monkeypatch.setattr("django_rtq.console.incidents.workers.declared_queues", lambda place: [QUEUE])
     monkeypatch.setattr(health._answer, "_until", 0.0)
-    options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile"]}}
-    with override_settings(RTQ=options):
-        yield Project(redis, broker, readers)
-        get_broker().close()
+    return Project(redis, broker, readers)
 
 
 def checked():

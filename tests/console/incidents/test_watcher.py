@@ -1,17 +1,17 @@
 """The signals: sent once, by one of the schedulers."""
 
 import pytest
-from django.test import override_settings
 
 from django_rtq import signals
 from django_rtq.console.incidents import Incident, Seen, Severity, find_incidents
 from django_rtq.console.incidents.watcher import INTERVAL_SECONDS, JITTER_SECONDS, IncidentWatcher
-from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.scheduler.scheduler import scheduler_loops
 from django_rtq.core.worker.options import WorkerOptions
 from django_rtq.core.worker.supervisor.supervisor import Supervisor
 from tests.console.incidents.overviews import failed, minutes, overview, row, running, worker
 from tests.support.jobs import QUEUE
+
+RTQ_OPTIONS = {"INCIDENTS": {"ignore": ["redis_volatile", "queues_without_worker"]}}
 
 
 @pytest.fixture
@@ -25,13 +25,10 @@ def told(monkeypatch):
 
 
 @pytest.fixture
-def queue(redis, broker):
-    """A queue with a worker, in a project that accepts a Redis without an append-only file."""
+def queue(broker):
+    """A queue with a worker."""
     broker.register_queues([QUEUE])
-    options = {"REDIS": broker.config.redis, "INCIDENTS": {"ignore": ["redis_volatile", "queues_without_worker"]}}
-    with override_settings(RTQ=options):
-        yield QUEUE
-        get_broker().close()
+    return QUEUE
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.support.jobs import QUEUE, claim_all, dead_job, queued_job
 from tests.support.snapshots import live_jobs, snapshot
 
 TARGET = "bulk"
-QUEUES_OF_SETTINGS = [TARGET]
+RTQ_OPTIONS = {"QUEUES": {TARGET: {}}}
 
 
 @pytest.mark.parametrize("record", ["", "{}", "no header at all"])

@@ -286,19 +286,6 @@ def test_a_job_of_another_shard_is_not_in_shard_0(three):
         rtq.at("#0").job(job_id).details()
 
 
-def test_running_jobs_and_workers_of_all_shards(operator, three):  # noqa: F811
-    made = [*running(0), *running(2, 2)]
-
-    text = operator.get(f"{RTQ}job/").content.decode()
-    assert all(f"/job/{job_id}/" in text for job_id in made)
-    assert text.count('<td data-rtq-label="Shard">2</td>') == 2
-
-    text = operator.get(f"{RTQ}worker/").content.decode()
-    assert "w-0" in text
-    assert "w-2" in text
-    assert '<th scope="col">Shard</th>' in text
-
-
 def test_tasks_and_clients_of_all_shards(operator, three):  # noqa: F811
     shops = {shard: client_of(shard, (0, 1, 2)) for shard in range(3)}
     for shard, shop in shops.items():

@@ -34,6 +34,7 @@ SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "8"))
 LEASE_SECONDS = 1.0
 OPTIONS = [("--processes", 2), ("--processes", 2, "--concurrency", 3)]
 MOST_RESULTS = 10_000_000
+RTQ_OPTIONS = {"MAX_RESULTS": MOST_RESULTS}  # this process cancels jobs, and would forget older outcomes
 STEP_MS = 200
 LIMITS = {"QUEUES": {"default": {"max_running": 5, "client": {"max_running": 2}}}}
 TICK = {"task": "tests.app.torture_tasks.tick", "every": STEP_MS / 1000, "missed": "all"}
@@ -44,13 +45,6 @@ def seed():
     seed = int(os.environ.get("RTQ_TORTURE_SEED", "0")) or random.SystemRandom().randrange(10**6)
     print(f"RTQ_TORTURE_SEED={seed}")  # noqa: T201 - to be found in the report of a failure
     return seed
-
-
-@pytest.fixture
-def rtq_settings(rtq_settings, settings):
-    """This process cancels jobs, and would forget all outcomes but the newest ones."""
-    settings.RTQ = {**settings.RTQ, "MAX_RESULTS": MOST_RESULTS}
-    return rtq_settings
 
 
 @pytest.fixture(params=[{}, LIMITS], ids=["without limits", "with limits"])
