@@ -61,11 +61,6 @@ def test_its_result_can_be_read_at_once_and_is_equal(broker, task):
     assert task_backends["default"].get_result(result.id).task == task
 
 
-def test_a_result_that_is_not_there(broker):
-    with pytest.raises(TaskResultDoesNotExist, match="123"):
-        tasks.add.get_result("123")
-
-
 def test_arguments_have_to_be_json(broker, redis):
     with pytest.raises(TypeError, match="Unsupported type"):
         tasks.add.enqueue(datetime.now())
@@ -231,10 +226,10 @@ def test_attempts_are_counted_although_older_failures_are_not_kept(state, attemp
     assert result.worker_ids[-1] == ("w4" if state == "dead" else "w")
 
 
-@pytest.mark.parametrize("name", ["\ud800", "x\x00", "é"])
+@pytest.mark.parametrize("name", ["123", "\ud800", "x\x00", "é"])
 def test_an_id_that_is_no_id_is_unknown(broker, name):
     tasks.add.enqueue(1)
-    with pytest.raises(TaskResultDoesNotExist):
-        task_backends["default"].get_result(name)
+    with pytest.raises(TaskResultDoesNotExist, match=name if name == "123" else None):
+        tasks.add.get_result(name)
     with pytest.raises(TaskResultDoesNotExist):
         async_to_sync(task_backends["default"].aget_result)(name)

@@ -218,24 +218,23 @@ def busiest(readers):
     return row.busiest and row.busiest[:2]
 
 
-def test_while_several_clients_wait_it_is_the_one_with_most_run_time(redis, broker, readers):
-    for client in "xy":
+@pytest.mark.parametrize(
+    ("waiting", "served", "told"),
+    [
+        ("xy", [("x", 50, 1.0), ("z", 2, 3.0)], ("z", 0.75)),
+        (["", "y"], [("", 1, 1.0)], ("", 1.0)),
+        *((alone, [("x", 50, 1.0)], None) for alone in ("", "x", "xx")),
+    ],
+)
+def test_while_several_clients_wait_it_is_the_one_with_most_run_time(redis, broker, readers, waiting, served, told):
+    broker.register_queues([QUEUE])
+    for client in waiting:
         queued_job(broker, client=client)
-    serve(broker, ("x", 50, 1.0), ("z", 2, 3.0))
+    serve(broker, *served)
     before = snapshot(redis)
 
-    assert busiest(readers) == ("z", 0.75)
+    assert busiest(readers) == told
     assert snapshot(redis) == before
-
-
-@pytest.mark.parametrize("clients", ["", "x", "xx"])
-def test_where_only_one_client_waits_it_is_nobody(broker, readers, clients):
-    for client in clients:
-        queued_job(broker, client=client)
-    serve(broker, ("x", 50, 1.0))
-    broker.redis.execute_one(("SADD", broker.keys.queues, QUEUE))
-
-    assert busiest(readers) is None
 
 
 def test_the_whole_hour_counts_and_no_more(redis, broker, readers):
@@ -247,14 +246,6 @@ def test_the_whole_hour_counts_and_no_more(redis, broker, readers):
         redis.hset(keys.client_runs + str(slice_ - back).encode(), "\n", sum(times.values()))
 
     assert busiest(readers) == ("y", 0.6)
-
-
-def test_a_client_without_a_name_is_one(broker, readers):
-    for client in ("", "y"):
-        queued_job(broker, client=client)
-    serve(broker, ("", 1, 1.0))
-
-    assert busiest(readers) == ("", 1.0)
 
 
 def test_it_is_told_for_how_long_jobs_of_others_wait_that_might_start(redis, broker, readers, rtq):
