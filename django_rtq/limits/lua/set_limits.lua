@@ -1,7 +1,7 @@
 -- set_limits: change the limits of a queue and its clients. Pausing a client is a limit, too. Or store those of the settings of
 -- a worker or producer, unless other settings were stored since it read them. Clients that are blocked stay so until
 -- check_blocked, or until one of their jobs ends.
--- uses: prelude recount limits virtual_turns
+-- uses: prelude running_counts limits virtual_turns
 -- ARGV[1] expected    of settings: what the caller has read in `settings_stamp`; "": nothing
 -- ARGV[2] stamp       of settings: what it says from now on; "": this is a change
 -- ARGV[...] entries   of each: field of `limit_sources`, text; of settings all that it says, "": nothing; of a change, "name=

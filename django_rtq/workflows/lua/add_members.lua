@@ -20,16 +20,16 @@ local q, target, id, member, worker, claimed, shape = named(), named(2), ARGV[1]
 local is_last, list, now, flow = ARGV[6] == "1", ARGV, now_ms(q.clock), find_workflow(q, id)
 local FIRST_TEXT, TEXTS, MOST_STEPS, MOST_MEMBERS, MOST_EDGES = 8, 8, 1000, 16000000, 10000
 local texts_end = FIRST_TEXT - 1 + ARGV[7]
-local note = "added:" .. tonumber(string.sub(member, -6), 16)
+local number = tonumber(string.sub(member, -6), 16)
+local note = "added:" .. number
 
 -- Numbers of steps, with an "e" or without, that count from another one.
 local function shift(texts, by)
   return (string.gsub(texts, "%d+", function(n) return string.format("%d", n + by) end))
 end
 
--- The step of the job, and the steps that wait for it.
-local function read_own_step()
-  local number = tonumber(string.sub(member, -6), 16)
+-- The steps that wait for that of the job.
+local function read_waiting()
   local own = redis.call("ZREVRANGEBYSCORE", q.workflow_steps .. id, number, "-inf", "LIMIT", 0, 1)[1]
   return redis.call("HGET", flow.hash, "next:" .. own)
 end
@@ -49,7 +49,7 @@ end
 local function reserve()
   local steps, members, edges = tonumber(redis.call("HGET", flow.hash, "steps")), 0, 0
   local first, size = unpack(redis.call("HMGET", flow.hash, "first:" .. steps - 1, "size:" .. steps - 1))
-  local _, waiting = string.gsub(read_own_step(), "%d+", "")
+  local _, waiting = string.gsub(read_waiting(), "%d+", "")
   first = first + size
   for place = FIRST_TEXT, texts_end, TEXTS do
     members, edges = members + list[place + 2], edges + waiting
@@ -86,7 +86,7 @@ end
 
 -- All calls are there: the steps belong to the workflow now, and those that wait for no other start.
 local function begin(base, added)
-  local waiting, starting = read_own_step(), open_steps(flow, base, base + added - 1)
+  local waiting, starting = read_waiting(), open_steps(flow, base, base + added - 1)
   for step = base, base + added - 1 do
     insert_before(step, waiting)
     redis.call("HSET", flow.hash, "state:" .. step, "waiting")

@@ -11,11 +11,11 @@ local now, answer, lane_of, record_of = now_ms(q.clock), {}, {}, {}
 local WORKERS, LOOKUPS = 1000, 2000 -- with more workers nothing is searched; ids that are looked up in processing lists
 local BYTES, POSITIONS = 500000, 50000 -- of records; of lanes: a longer one is searched when it is shorter
 
--- Those of these ids that are not in a sorted set.
-local function missing_in(key, ids)
+-- Those of these ids that are not in a sorted set, or a processing list.
+local function missing_in(key, ids, is_list)
   local missing = {}
-  for i, score in ipairs(#ids > 0 and redis.call("ZMSCORE", key, unpack(ids)) or {}) do
-    if not score then missing[#missing + 1] = ids[i] end
+  for i, found in ipairs(#ids > 0 and redis.call(is_list and "HMGET" or "ZMSCORE", key, unpack(ids)) or {}) do
+    if not found then missing[#missing + 1] = ids[i] end
   end
   return missing
 end
@@ -43,11 +43,7 @@ local function not_running(ids)
   if number > WORKERS then return {} end
   for i = #ids, math.max(1, math.floor(LOOKUPS / math.max(1, number))) + 1, -1 do ids[i] = nil end
   for _, worker in ipairs(redis.call("ZRANGE", q.signed_on, 0, -1)) do
-    local free = {}
-    for i, held in ipairs(#ids > 0 and redis.call("HMGET", q.running_of .. worker, unpack(ids)) or {}) do
-      if not held then free[#free + 1] = ids[i] end
-    end
-    ids = free
+    ids = missing_in(q.running_of .. worker, ids, true)
   end
   return ids
 end

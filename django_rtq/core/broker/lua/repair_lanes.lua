@@ -1,6 +1,6 @@
 -- repair_lanes: repair indexes after a torn log, some lanes and workers in a call: lanes with jobs that are in no ring, and
 -- processing lists of workers without a lease. These get an expired lease, so that their jobs are reclaimed. Counts jobs again.
--- uses: prelude lanes blocking recount workers runners
+-- uses: prelude lanes blocking running_counts workers runners
 -- ARGV[1] start       how many lanes, and how many workers, to skip
 -- ARGV[2] limit       lanes, and workers, to check in this call, at most 100
 -- ARGV[3] count_ms    how long after the last time the records are counted

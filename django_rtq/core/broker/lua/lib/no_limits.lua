@@ -1,4 +1,4 @@
--- no_limits: in the place of limits, blocking, preview, rates, recount, running_counts, virtual_turns and waiting. Limits that
+-- no_limits: in the place of limits, blocking, preview, rates, running_counts, virtual_turns and waiting. Limits that
 -- are stored have no effect.
 
 local are_timed = function() end
