@@ -49,8 +49,8 @@ def look(
 def find_incidents(seen: Seen) -> list[Incident]:
     """All incidents, the worst first."""
     kinds = OF_A_HOST if seen.host else KINDS
-    found = chain.from_iterable(islice(DETECTORS[kind].find(seen), MAX_OF_DETECTOR) for kind in kinds)
-    return reported(incident for incident in found if not seen.host or incident.host == seen.host)
+    every = ((each for each in DETECTORS[kind].find(seen) if seen.host in ("", each.host)) for kind in kinds)
+    return reported(chain.from_iterable(islice(found, MAX_OF_DETECTOR) for found in every))
 
 
 def reported(incidents: Iterable[Incident]) -> list[Incident]:

@@ -199,6 +199,13 @@ def test_of_a_host_only_its_workers_count(workers, found):
     assert [each.kind for each in find_incidents(Seen(overview=overview(row(), workers=workers), host="web1"))] == found
 
 
+def test_a_host_hears_of_its_workers_however_many_others_have_lost_theirs():
+    lost = [worker(name=f"w{n}", host=f"host{n}", lease_left_seconds=-1.0) for n in range(60)]
+    workers = [*lost, worker(name="ours", lease_left_seconds=-1.0), worker()]
+    (found,) = find_incidents(Seen(overview=overview(row(), workers=workers), host="web1"))
+    assert (found.kind, found.host) == ("worker_lost", "web1")
+
+
 def unknown(task="shop.tasks.charge", *, seconds=10, jobs=5, workers=("web1:7:x", "web2:8:y")):
     return UnknownTask(task=task, since=ago(seconds), jobs=jobs, workers=workers)
 
