@@ -262,7 +262,8 @@ class Sweeper:
             for result, is_over in walk(sweep, queue, limit=limit):
                 if is_over:
                     workflow_store(self._broker).sweep([queue])
-                left = dict.fromkeys(queue for queue, _ in places[number + is_over :])
+                behind = places[number + is_over :] or places[-1:] * bool(workflows)
+                left = dict.fromkeys(queue for queue, _ in behind)
                 yield replace(result, queues_left=tuple(left))
         if workflows or not places:
             yield Result(workflows=self._forget(workflows))

@@ -14,7 +14,8 @@ from tests.support.commands import dead_letter
 from tests.support.jobs import QUEUE, SEEDS, claimed_jobs, new_job, queued_job, scheduled_job
 from tests.support.receivers import receiving
 from tests.support.snapshots import live_jobs, snapshot
-from tests.support.sweeps import count, run, sweep
+from tests.support.sweeps import count, run, steps, sweep
+from tests.support.workflows import begun_flow
 
 LATER = 10**15
 
@@ -112,6 +113,13 @@ def test_of_very_many_jobs_the_first_ones_are_counted(redis, broker, readers, mo
 
     left = count(readers, "cancel", states=["queued"], until_ms=LATER)
     assert (left.count, left.is_complete) == (8, True)
+
+
+def test_a_queue_is_left_until_the_workflows_of_an_erased_client_are_deleted(broker, readers):
+    begun_flow(broker, client="bakery")
+    *before, last = steps(readers, "erase", client="bakery")
+    assert all(step.queues_left for step in before)
+    assert (last.workflows, last.queues_left) == (1, ())
 
 
 # -- several queues and states
