@@ -8,7 +8,7 @@ from django_rtq.console.admin.pages import bulk as bulk_pages
 from django_rtq.console.internal_tasks import run_bulk_action
 from tests.console.admin.conftest import text
 from tests.console.admin.test_dead_letters import hidden_fields, said
-from tests.support.jobs import QUEUE, dead_job
+from tests.support.jobs import QUEUE, dead_job, queued_job
 
 TARGET = "reports"
 RTQ_OPTIONS = {"QUEUES": {TARGET: {}}}
@@ -59,6 +59,19 @@ def test_a_job_does_what_a_request_has_no_time_for(broker, operator, readers, mo
     (rest,) = (job for job in readers.search([(QUEUE, "queued")]).page().jobs if "run_bulk_action" in job.task)
     run_bulk_action(*rest.args, **rest.kwargs)
     assert {readers.find(job.id).queue for job in jobs} == {TARGET}
+
+
+def test_the_queue_stays_chosen_if_the_rest_has_to_be_done_again(broker, operator, monkeypatch, rtq):
+    monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(bulk_pages, "STEP", 1)
+    [dead_job(broker) for _ in range(2)], queued_job(broker)
+    rtq.queues[QUEUE].limit(max_waiting=1)
+    html = text(operator.get(ALL, {"q": f"queue:{QUEUE}"}))
+
+    html = text(operator.post(ALL, {**hidden_fields(html), "target": TARGET}))
+
+    assert "Repeat the action to continue." in html
+    assert f'<option value="{TARGET}" selected>' in html
 
 
 def test_a_paused_queue_is_told_before_and_after(broker, operator, readers, rtq):

@@ -110,6 +110,7 @@ class BulkPages(PageAdmin):
             "verb": words.label,
             "is_harmless": words.is_harmless,
             "targets": requeue_targets(readers, _queue_of(sweep)) if sweep.verb == "requeue" else (),
+            "target": sweep.target,
             "breadcrumbs": [{"url": self._home(sweep), "title": self._entry(sweep).name or _("Jobs")}],
             "back": back,
         }
