@@ -68,9 +68,10 @@ def body(*args, task=MAIL, **kwargs):
 
 
 @pytest.fixture
-def jobs(broker):
-    """A job in each state, in one queue."""
-    return SimpleNamespace(
+def jobs(broker, request):
+    """A job in each state, in one queue. For pages of workflows, a blocked one in a queue of its own; for the page that
+    sends an event, the running job waits for it."""
+    made = SimpleNamespace(
         running=claimed_job(broker, "running", worker="w0", body=body("bakery", 6), client="bakery"),
         dead=dead_job(broker, "dead", body=body("bakery", 1), client="bakery"),
         retrying=retrying_job(broker, "retrying", body=body("bakery", 2), client="bakery"),
@@ -78,20 +79,11 @@ def jobs(broker):
         scheduled=scheduled_job(broker, "scheduled", body=body("florist", 4), client="florist"),
         queued=queued_job(broker, "queued", body=body("florist", 5), client="florist"),
     )
-
-
-@pytest.fixture(autouse=True)
-def blocked_workflow(request):
-    """A workflow with a dead job, in a queue of its own."""
-    if "jobs" in request.fixturenames and "workflow_" in request.node.name:
-        blocked_flow(request.getfixturevalue("broker"))
-
-
-@pytest.fixture(autouse=True)
-def waiting_job(request):
-    """The job that runs waits for an event."""
-    if "jobs" in request.fixturenames and "job_send" in request.node.name:
-        suspend(request.getfixturevalue("broker"), request.getfixturevalue("jobs").running, worker="w0")
+    if "workflow_" in request.node.name:
+        blocked_flow(broker)
+    if "job_send" in request.node.name:
+        suspend(broker, made.running, worker="w0")
+    return made
 
 
 def every_page():
@@ -104,21 +96,13 @@ def every_page():
 def url_of(name, jobs=None):
     """A URL at which that page has something to show."""
     dead = jobs.dead.id if jobs else "x"
+    scheduled, running = (jobs.scheduled.id, jobs.running.id) if jobs else ("x", "x")
     args = {"job": [dead], "queue": [QUEUE], "worker": ["w1"], "registeredtask": [MAIL], "workflow": [FLOW]}
+    args |= {"queue_forget": ["mail"]}  # which has no jobs
+    args |= {"job_run_now": [scheduled], "job_cancel": [scheduled], "job_terminate": [running], "job_send": [running]}
     model, _, action = name.partition("_")
-    wants = (
-        args.get(model, [])
-        if action not in ("changelist", "search", "outbox", "memory") and "bulk" not in action
-        else []
-    )
-    if name == "queue_forget":
-        wants = ["mail"]  # which has no jobs
-    if name == "worker_wake_all":
-        wants = []
-    if name in ("job_run_now", "job_cancel") and jobs:
-        wants = [jobs.scheduled.id]
-    if name in ("job_terminate", "job_send") and jobs:
-        wants = [jobs.running.id]
+    takes_none = action in ("changelist", "search", "outbox", "memory", "wake_all") or "bulk" in action
+    wants = [] if takes_none else args.get(name, args.get(model, []))
     query = {"queue": QUEUE} if model == "job" and action != "changelist" else {}
     if "bulk" in action:
         query = {"q": "client:florist" if action == "bulk_erase" else f"queue:{QUEUE}"}

@@ -25,13 +25,6 @@ def test_the_list_of_kinds_and_the_page_are_those_of_the_detectors():
     assert named == {kind: tuple(map(str, detector.severities)) for kind, detector in DETECTORS.items()}
 
 
-def test_of_the_critical_kinds_those_with_a_rule_of_their_own_are_left_out_by_the_general_one():
-    rules = read("docs/prometheus/alerts.yml")
-    own, (others,) = set(re.findall(r'{kind="(\w+)"}', rules)), re.findall(r'kind!~"([\w|]+)"', rules)
-    assert own <= set(KINDS)
-    assert {kind for kind in own if Severity.CRITICAL in DETECTORS[kind].severities} == set(others.split("|"))
-
-
 def test_of_one_kind_and_subject_they_are_one_however_many_shards():
     late = {"contact_seconds": 900.0, "oldest_seconds": 50.0}
     found = {
