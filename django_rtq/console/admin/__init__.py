@@ -1,1 +1,1 @@
-"""The admin pages: pages handle requests, display formats values."""
+"""The admin pages: pages handle requests, the modules beside them format values."""

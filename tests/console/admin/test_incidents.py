@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import override_settings
 
-from django_rtq.console.admin.display.incidents import health_of
-from django_rtq.console.admin.display.overview import figures, totals
+from django_rtq.console.admin.overview import figures, health_of, totals
 from django_rtq.console.incidents import Action, Incident, Seen, Severity, find_incidents
 from django_rtq.console.reading.overview import BlockedWorkflow
 from django_rtq.core.broker.brokers import get_broker
@@ -35,7 +34,7 @@ def url(name, *args, query=None):
 def test_every_action_has_a_link(action):
     incident = Incident(kind="no_worker", severity=Severity.WARNING, actions=(action,))
     (line,) = health_of([incident], overview(), url)["lines"]
-    assert line["url"] or line["requeue_url"] or line["resume_url"], "console/admin/display/incidents.py: add its page"
+    assert line["url"] or line["requeue_url"] or line["resume_url"], "console/admin/overview.py: add its page"
 
 
 def health(*rows, **options):

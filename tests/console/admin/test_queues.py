@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from django_rtq.console.admin.display import jobs as job_table
-from django_rtq.console.admin.display.time_charts import SPANS, history_charts
+from django_rtq.console.admin.pages import job_lists
+from django_rtq.console.admin.time_charts import SPANS, history_charts
 from django_rtq.console.reading import overview as shared_overview
 from django_rtq.console.subjects.queues import QUEUES
 from tests.console.admin.conftest import logged, text
@@ -133,7 +133,7 @@ def test_filters_stand_in_the_address(query, count, jobs, operator):
 
 def test_a_search_through_many_jobs_is_not_repeated_by_an_open_page(jobs, operator, monkeypatch):
     assert "data-rtq-halt" not in text(operator.get(f"{PAGE}?state=dead&q=task:nosuch"))
-    monkeypatch.setattr(job_table, "MAX_REFRESHED", 0)
+    monkeypatch.setattr(job_lists, "MAX_REFRESHED", 0)
     assert "data-rtq-halt" in text(operator.get(f"{PAGE}?state=dead&q=task:nosuch"))
     assert "data-rtq-halt" not in text(operator.get(f"{PAGE}?state=dead"))
 

@@ -32,7 +32,7 @@ def still(redis, broker, readers, monkeypatch):
     broker.register_queues([QUEUE])
     monkeypatch.setattr(shared_overview, "SHARED_SECONDS", 0.0)
     monkeypatch.setattr(shared_overview, "REST", 0)
-    monkeypatch.setattr("django_rtq.console.admin.display.overview._size", lambda number: "1 MB")
+    monkeypatch.setattr("django_rtq.console.admin.overview._size", lambda number: "1 MB")
 
 
 def test_what_the_page_has_is_sent_empty(still, broker, operator):

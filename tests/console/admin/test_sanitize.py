@@ -8,8 +8,8 @@ import pytest
 from django.http import QueryDict
 
 from django_rtq.console.admin import query_params
-from django_rtq.console.admin.display.time_charts import scale_maximum
 from django_rtq.console.admin.tags import rtq_ago, rtq_moment
+from django_rtq.console.admin.time_charts import scale_maximum
 from django_rtq.console.formatting import format_duration, format_number, format_percent
 from django_rtq.console.render.column import polyline_points, sparkline
 from django_rtq.console.sanitize import clean_text, pretty_json

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from django.utils.timezone import override
 
-from django_rtq.console.admin.display.time_charts import SPANS, Line, Steps, history_charts, time_chart
+from django_rtq.console.admin.time_charts import SPANS, Line, Steps, history_charts, time_chart
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.reading.metrics.reader import Deploy
 from django_rtq.console.reading.metrics.time_series import Series

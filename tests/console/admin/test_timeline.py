@@ -6,7 +6,7 @@ from html import unescape
 
 import pytest
 
-from django_rtq.console.admin.display.jobs import timeline
+from django_rtq.console.admin.pages.jobs import timeline
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
 from django_rtq.testing import drain

@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from django_rtq.console.admin.display.graph import MOST, graph
+from django_rtq.console.admin.pages.workflows import MOST, graph
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import StepProgress
 from django_rtq.workflows.store import NewWorkflow

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -18,7 +20,6 @@ from django_rtq.console.acting.jobs import OF_JOB
 from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action, who_requeued
-from django_rtq.console.admin.display.jobs import timeline
 from django_rtq.console.admin.forms import CallForm, EventForm
 from django_rtq.console.admin.pages.bulk import (
     BulkPages,
@@ -26,19 +27,22 @@ from django_rtq.console.admin.pages.bulk import (
     requeue_targets,
     warn_if_nobody_serves,
 )
+from django_rtq.console.admin.pages.job_lists import JobSearch
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
-from django_rtq.console.admin.pages.searching import JobSearch
-from django_rtq.console.formatting import STATE_LABELS
+from django_rtq.console.formatting import STATE_LABELS, format_duration
 from django_rtq.console.nouns import OneJob
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.members import step_of
 from django_rtq.console.reading.readers import Readers
+from django_rtq.console.reading.selection import Selection
 from django_rtq.console.redaction import redacted
+from django_rtq.console.render.column import PageUrl
 from django_rtq.console.render.html import buttons, cell_html
 from django_rtq.console.sanitize import clean_text, named_arguments
 from django_rtq.console.subjects.jobs import GROUPS, JOBS, OUTBOX, RUNNING, written_text
 from django_rtq.console.subjects.queues import MEMORY
-from django_rtq.core.jobs.details import JobDetails
+from django_rtq.core.jobs.details import CLOCKS_DIFFER, JobDetails
+from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import JobState
 from django_rtq.core.tasks.registry import is_internal, known_task
 from django_rtq.databases.exactly_once import has_committed
@@ -248,3 +252,90 @@ def _requeue_changed(request: HttpRequest, target: Target, form: CallForm) -> bo
         form.add_error(None, str(error))
         return False
     return True
+
+
+# -- what became of a job
+
+
+class Event(NamedTuple):
+    """One point of the timeline of a job."""
+
+    title: str
+    at: datetime | None = None
+    parts: Sequence[str] = ()  # how long it waited and ran, and where
+    css: str = ""
+    failure: Attempt | None = None
+    call: str = ""  # that others had part in the call
+    url: str = ""  # the list of these
+
+
+def timeline(job: JobDetails, requeued_by: str = "", url: PageUrl | None = None) -> list[Event]:
+    """The current state, each stored failure, when it was requeued, ready and enqueued: the newest first."""
+    return [*_life(job, requeued_by, url), _present(job)][::-1]
+
+
+def _neighbours_url(job: JobDetails, url: PageUrl) -> str:
+    """The list of the jobs that failed in the same call as this one, which have died or are due at the same time."""
+    at, newest = job.died_at or job.due_at, job.newest_error[0]
+    if at is None or not newest:
+        return ""
+    since, until = (at + timedelta(seconds=seconds) for seconds in (-1, 1))
+    wanted = Selection(task=job.task, client=job.client, error_class=newest, since=since, before=until)
+    return url("queue_change", job.queue, query={"state": str(job.state), "q": str(wanted)})
+
+
+def _life(job: JobDetails, requeued_by: str, url: PageUrl | None) -> Iterator[Event]:
+    requeued, ready = job.requeued_at, job.made_at
+    if job.made_at is not None:
+        yield Event(_("enqueued"), job.made_at)
+    is_due = job.state is JobState.SCHEDULED  # which the present says; it may have run steps and wait for an event
+    if not (is_due or requeued) and job.ready_at and job.made_at and job.ready_at - job.made_at > CLOCKS_DIFFER:
+        ready = job.ready_at
+        yield Event(_("scheduled start"), ready)
+    again = Event(_("requeued"), requeued, [_("by %(user)s") % {"user": requeued_by}] if requeued_by else ())
+    for attempt in job.attempts:
+        if requeued and attempt.ended_at is not None and attempt.ended_at > requeued - CLOCKS_DIFFER:
+            yield again
+            requeued, ready = None, requeued
+        elif attempt.number and attempt.number > 1 and attempt == job.attempts[0]:
+            ready = None  # those before are not kept
+        title = _("attempt %(number)s failed") % {"number": attempt.number or "?"}
+        parts = _times(ready, attempt.started_at, attempt.seconds, attempt.worker)
+        if attempt.version:
+            parts.append(_("%(what)s: %(text)s") % {"what": _("Version"), "text": clean_text(attempt.version, 100)})
+        call = _("call of %(number)s") % {"number": attempt.together} if attempt.together > 1 else ""
+        others = _neighbours_url(job, url) if call and url and attempt == job.attempts[-1] else ""
+        yield Event(title, attempt.ended_at, parts, "rtq-bad", attempt, call, others)
+        ready = attempt.ended_at
+    if requeued:
+        yield again
+
+
+def _times(ready: datetime | None, start: datetime | None, seconds: float | None, worker: str) -> list[str]:
+    """How long a run waited and took, and which worker had it."""
+    waited = (start - ready).total_seconds() if start and ready else 0
+    return [
+        *([_("waited %(duration)s") % {"duration": format_duration(waited)}] if waited > 0 else ()),
+        *([_("ran %(duration)s") % {"duration": format_duration(seconds)}] if seconds else ()),
+        *([clean_text(worker, 60)] if worker else ()),
+    ]
+
+
+def _present(job: JobDetails) -> Event:
+    title, at = str(STATE_LABELS[job.state]), job.finished_at
+    ready = job.attempts[-1].ended_at if job.attempts else job.ready_at or job.made_at
+    parts = _times(max(filter(None, (ready, job.requeued_at)), default=None), job.claimed_at, job.seconds, job.worker)
+    if job.state is JobState.RUNNING:
+        at = job.claimed_at
+    elif job.state in (JobState.SCHEDULED, JobState.RETRYING):
+        due = _("next attempt due") if job.state is JobState.RETRYING else _("due")
+        return Event(_("its task is paused") if job.is_held else due, job.due_at, css="rtq-later")
+    elif job.state is JobState.DEAD:
+        at = job.died_at
+    if job.finished_at and job.made_at and job.seconds is not None and not job.claimed_at:  # all that an outcome holds
+        start = job.finished_at - job.made_at - timedelta(seconds=job.seconds)
+        text = _("started %(duration)s after it was enqueued")
+        parts.insert(0, text % {"duration": format_duration(max(0.0, start.total_seconds()))})
+    if job.attempt and (job.state is JobState.RUNNING or job.finished_at):
+        parts.insert(0, _("Attempt %(number)s") % {"number": job.attempt})
+    return Event(title, at, parts, {"dead": "rtq-bad", "succeeded": "rtq-good"}.get(job.state, ""))

@@ -10,13 +10,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from django_rtq.console.acting.verb import Target, Verb
-from django_rtq.console.admin import query_params
-from django_rtq.console.admin.display import overview
-from django_rtq.console.admin.display.incidents import health_of
-from django_rtq.console.admin.display.jobs import JobTable
-from django_rtq.console.admin.display.time_charts import SPANS, history_charts
+from django_rtq.console.admin import overview, query_params
+from django_rtq.console.admin.pages.job_lists import JobTable
 from django_rtq.console.admin.pages.page_admin import PageAdmin, place_of, wanted_in
 from django_rtq.console.admin.refreshing import REFRESH_HEADER
+from django_rtq.console.admin.time_charts import SPANS, history_charts
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.incidents import look
 from django_rtq.console.reading.details import QueueDetails
@@ -49,7 +47,7 @@ class QueueAdmin(PageAdmin):
         front, series = seen.overview, [row.series for row in seen.overview.queues]
         if chosen != "1h" and front.queues:
             series = readers.shared_overview.history(span.read_minutes, span.step)
-        health = health_of(seen.incidents, front, self.url, readers.silent.values())
+        health = overview.health_of(seen.incidents, front, self.url, readers.silent.values())
         sort = wanted.query("")["sort"]
         context = {
             **self._table(request, front, wanted, health["queues"], {"span": "" if chosen == "1h" else chosen}),
@@ -89,7 +87,7 @@ class QueueAdmin(PageAdmin):
     def page(self, request: HttpRequest, name: str) -> HttpResponse:
         """The page of a queue: its jobs by state, and its clients."""
         _check_name(name)
-        table = JobTable(place_of(request).readers, request, name)
+        table = JobTable(request, name)
         queue_page = place_of(request).readers.queue_page(
             name,
             table.state,

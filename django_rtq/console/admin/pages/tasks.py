@@ -13,10 +13,10 @@ from django_rtq.console import permissions
 from django_rtq.console.acting.verb import Target
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.display.time_charts import Line, Steps, outcome_areas, time_chart
 from django_rtq.console.admin.forms import EnqueueForm
 from django_rtq.console.admin.navigation import entry_url
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
+from django_rtq.console.admin.time_charts import Line, Steps, outcome_areas, time_chart
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.reading.task_details import TaskDetails
 from django_rtq.console.redaction import signature_of

@@ -1,1 +1,0 @@
-"""Prepares data for the templates of the admin."""

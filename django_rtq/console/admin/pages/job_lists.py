@@ -1,0 +1,272 @@
+"""Lists of jobs: those of a queue in one state, and what a search over all queues and states has found.
+
+The filter of each is the query of a search, whose words are chips. Nothing is indexed for it (D106).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.db import DatabaseError
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_rtq.console.admin import query_params
+from django_rtq.console.admin.pages.page_admin import place_of
+from django_rtq.console.formatting import LIST_LABELS, format_number
+from django_rtq.console.reading.actions import VERBS
+from django_rtq.console.reading.details import QueueDetails
+from django_rtq.console.reading.jobs.walk import JobPage, list_sizes
+from django_rtq.console.reading.members import read_query
+from django_rtq.console.reading.selection import LISTS, LONGEST, STATES, QueryError, Selection, query_error, words_of
+from django_rtq.console.redaction import redacted
+from django_rtq.console.render.column import PageUrl
+from django_rtq.console.render.html import Viewer, tables
+from django_rtq.console.render.sheet import Empty
+from django_rtq.console.sanitize import clean_text
+from django_rtq.console.shards import AllShards
+from django_rtq.console.subjects.jobs import JOB_LISTS, JOBS, list_of
+from django_rtq.core.broker.task_backends import shard_numbers
+from django_rtq.core.jobs.details import JobDetails
+from django_rtq.core.jobs.job import made_at
+from django_rtq.core.validation import did_you_mean
+from django_rtq.databases.outbox import waiting_rows
+from django_rtq.exceptions import BrokerError, JobNotFound
+
+MAX_REFRESHED = 2000  # jobs that an automatic refresh may search through
+#: Fields of a query: title, and the values that the jobs of a page suggest.
+_FIELDS: dict[str, tuple[Any, Callable[[Sequence[JobDetails]], Iterable[str]]]] = {
+    "state": (gettext_lazy("State"), lambda jobs: LISTS),
+    "queue": (gettext_lazy("Queue"), lambda jobs: (job.queue for job in jobs)),
+    "task": (gettext_lazy("Task"), lambda jobs: (job.task.rpartition(".")[2] for job in jobs)),
+    "client": (gettext_lazy("Client"), lambda jobs: (job.client for job in jobs)),
+    "class": (gettext_lazy("Error"), lambda jobs: (job.newest_error[0].rpartition(".")[2] for job in jobs)),
+    "since": (gettext_lazy("Since"), lambda jobs: ("15min", "1h", "1d", "7d")),
+}
+
+
+def _word(field: str, value: str) -> str:
+    """As a person writes it: a time stays relative."""
+    return f"since:{value}" if field == "since" else str(Selection().narrowed(**{field: value}))
+
+
+def chips(
+    text: str, jobs: Sequence[JobDetails], url: Callable[[str], str], *, fixed: Collection[str] = ()
+) -> dict[str, Any]:
+    """Each word of a query with the address without it, and the words that can be added, by field.
+
+    `url`: the address for a query. `fixed`: fields that the page has.
+    """
+    words = list(words_of(text))
+    given = {word.partition(":")[0] for word in words}
+    menus = []
+    for field, (title, values) in _FIELDS.items():
+        found = [] if field in fixed or field in given else list(dict.fromkeys(filter(None, values(jobs))))
+        names = LIST_LABELS if field == "state" else {}
+        options = [
+            (names.get(value, clean_text(value, 60)), url(" ".join([*words, _word(field, value)]))) for value in found
+        ]
+        if options:
+            menus.append({"title": title, "options": options})
+    without = (" ".join(words[:place] + words[place + 1 :]) for place in range(len(words)))
+    return {
+        "chips": [(clean_text(word, 60), url(rest)) for word, rest in zip(words, without, strict=True)],
+        "menus": menus,
+    }
+
+
+class JobTable:
+    """The page of jobs that a query string asks for. Wrong values are ignored, but a wrong query raises QueryError."""
+
+    def __init__(self, request: HttpRequest, queue: str) -> None:
+        self.queue, data = queue, request.GET
+        self.state = query_params.get_choice(data, "state", LISTS, "queued")
+        self.text = data.get("q", "").strip()
+        self.filter = read_query(place_of(request).readers, self.text).anywhere
+        self.cursor = query_params.get_text(data, "after", query_params.MAX_CURSOR)  # "": the first page
+        #: Jobs on the pages before; other jobs may have come and gone since.
+        self.before = query_params.get_int(data, "before", 0) if self.cursor else 0
+
+    def url(self, url: PageUrl, **changed: object) -> str:
+        """The URL of this table, with some parameters changed."""
+        return url("queue_change", self.queue, query={"state": self.state, "q": self.text, **changed})
+
+    def context(self, page: JobPage, details: QueueDetails, viewer: Viewer) -> dict[str, Any]:
+        """The context of the template."""
+        verbs, jobs, url = VERBS[self.state], page.jobs, viewer.url
+        state = "" if self.filter.outcome else f"state:{self.state} "
+        fields = ("queue", "state", *(() if self.state in ("retrying", "dead") else ("class",)))
+        matching = {"q": str(replace(self.filter, queues=[self.queue], states=[self.state]))}
+        next_url = self.url(url, after=page.next_cursor, before=self.before + len(jobs)) if page.next_cursor else ""
+        return {
+            "state": self.state,
+            "tabs": [
+                (title, getattr(details, name), self.url(url, state=name), name == self.state)
+                for name, title in LIST_LABELS.items()
+            ],
+            "search_text": clean_text(f"queue:{self.queue} {state}{self.text}".strip()),
+            **chips(self.text, jobs, lambda text: self.url(url, q=text), fixed=fields),
+            "tables": tables(
+                JOBS,
+                jobs,
+                replace(viewer, tick=_("Job %(id)s") if verbs else ""),
+                label=LIST_LABELS[self.state],
+                titles={**JOB_LISTS[self.state].titles, "queue": None},
+            ),
+            "verbs": verbs,
+            # Redis does not know what is hidden from people, and would find it by a text.
+            "all_urls": {verb: url(f"job_bulk_{verb}", query=matching) for verb in verbs if not self.filter.text},
+            "range_text": _range_text(self, page, getattr(details, self.state)),
+            "next_url": next_url,
+            "first_url": self.url(url) if self.cursor else "",
+            "is_costly": self.filter.is_filtered and page.searched > MAX_REFRESHED,
+            "empty": _if_empty(self, page),
+        }
+
+
+def _range_text(table: JobTable, page: JobPage, total: int) -> str:
+    first, last = format_number(table.before + 1), format_number(table.before + len(page.jobs))
+    if table.filter.is_filtered:
+        text = f"{first}–{last}."  # noqa: RUF001 - an en dash between numbers
+        return text if page.is_complete else f"{text} {_searched_text(page)}"
+    whole = format_number(max(total, table.before + len(page.jobs)))
+    return _("%(first)s–%(last)s of %(number)s") % {  # noqa: RUF001 - an en dash between numbers
+        "first": first,
+        "last": last,
+        "number": whole,
+    }
+
+
+def _searched_text(page: JobPage) -> str:
+    return _("%(count)s searched so far; there are more.") % {"count": format_number(page.searched)}
+
+
+def _if_empty(table: JobTable, page: JobPage) -> Empty:
+    if page.next_cursor:
+        return Empty(_("No match yet."), _searched_text(page))
+    if table.filter.is_filtered:
+        return Empty(_("No matching jobs."), _("Change the filter or choose another state."))
+    return Empty(_("No more jobs.")) if table.cursor else JOB_LISTS[table.state].empty
+
+
+class JobSearch:
+    """The search that a query string asks for."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self.readers, data = place_of(request).readers, request.GET
+        self.text = "".join(c if c.isprintable() else " " for c in data.get("q", "").strip())
+        self.cursor = query_params.get_text(data, "after", query_params.MAX_CURSOR)
+        self.query, self.error = None, ""
+        try:
+            self.query = read_query(self.readers, self.text) if self.text else None
+        except QueryError as error:
+            self.text, self.cursor, self.error = self.text[:LONGEST], "", str(error)
+        self.seen = query_params.get_int(data, "seen", 0) if self.cursor else 0  # jobs looked at for the pages before
+        self.is_stopped = "stop" in data  # the browser does not continue by itself until there is a match
+
+    def find_by_id(self) -> JobDetails | None:
+        """The job, if the query is its id."""
+        job_id, is_of_all = self.query.only_text if self.query else "", self.readers.is_of_all_shards
+        if not job_id or self.cursor:
+            return None
+        try:
+            return (AllShards() if shard_numbers() and not is_of_all else self.readers).find(job_id)
+        except JobNotFound:
+            return None
+        except BrokerError:
+            if not is_of_all:
+                raise
+            return None  # the page says that its shard does not answer
+
+    def is_in_outbox(self) -> bool:
+        """Whether the query is the id of a job that waits in the outbox."""
+        job_id = self.query.only_text if self.query and not self.cursor else ""
+        try:
+            return made_at(job_id) is not None and bool(waiting_rows(self.readers.places, 1, job_id))
+        except DatabaseError:
+            return False
+
+    def list_url(self, url: PageUrl) -> str:
+        """The URL of the list of a queue, if the query is about one, and about one state. There one can act on all."""
+        query = self.query
+        if not query or len(query.queues) != 1 or len(query.states) != 1:
+            return ""
+        is_used = query.queues[0] in self.readers.queues.names()
+        return self._list_url(url, query.queues[0], query.states[0]) if is_used else ""
+
+    def _list_url(self, url: PageUrl, queue: str, state: str) -> str:
+        words = [word for word in words_of(self.text) if not word.startswith(("queue:", "state:"))]
+        words += [f"state:{self.query.outcome}"] if self.query and self.query.outcome else []
+        return url("queue_change", queue, query={"state": state, "q": " ".join(words)})
+
+    def context(self, viewer: Viewer) -> dict[str, Any]:
+        """The context of the template."""
+        error, found = self.error, {}
+        if self.query:
+            try:
+                found = self._found(self.query, viewer)
+            except QueryError as unknown:
+                error = str(unknown)
+        return {
+            "title": _("Search jobs"),
+            "search_text": self.text,
+            "search_error": error,
+            "examples": EXAMPLES,
+            "here": viewer.here,
+            **found,
+        }
+
+    def _found(self, query: Selection, viewer: Viewer) -> dict[str, Any]:
+        """Some jobs that match: those that run, then dead letters, retrying, queued, scheduled and finished ones.
+
+        Raises QueryError for a queue that was never used, unless a shard is silent.
+        """
+        details = {queue.name: queue for queue in self.readers.queues.details()}
+        for name in () if self.readers.silent else query.queues:
+            if name not in details:
+                raise query_error(f"queue:{name}", _("no queue of this name was used yet"), did_you_mean(name, details))
+        states = [state for state in STATES if state in (query.states or STATES)]
+        walked = [(name, state) for state in states for name in (query.queues or details) if name in details]
+        sizes = list_sizes(details, walked)
+        # What is hidden from people cannot be found.
+        walk = self.readers.search(walked, query, sizes=sizes, shown=redacted)
+        page = walk.page(self.cursor, JOBS.per_page)
+        seen, url = self.seen + page.searched, viewer.url
+        more = {"q": self.text, "after": page.next_cursor, "seen": seen}
+        lists = dict.fromkeys((job.queue, list_of(job)) for job in page.jobs)
+        return {
+            **chips(self.text, page.jobs, lambda text: url("job_search", query={"q": text})),
+            "tables": tables(JOBS, page.jobs, viewer, label=_("Jobs that match")),
+            "range_text": _("%(searched)s of %(total)s jobs looked at.")
+            % {"searched": format_number(seen), "total": format_number(sum(sizes.values()))},
+            "empty_title": _("No match yet.") if page.next_cursor else _("No matching jobs."),
+            "next_url": url("job_search", query=more) if page.next_cursor else "",
+            "stop_url": url("job_search", query={"q": self.text, "after": self.cursor, "seen": self.seen, "stop": 1})
+            if page.next_cursor and not page.jobs and not self.is_stopped
+            else "",
+            "first_url": url("job_search", query={"q": self.text}) if self.cursor else "",
+            # where one can act on all that match
+            "lists": [
+                (
+                    _("%(state)s in %(queue)s") % {"state": LIST_LABELS[state], "queue": queue},
+                    self._list_url(url, queue, state),
+                )
+                for queue, state in lists
+                if not query.text
+            ],
+        }
+
+
+EXAMPLES = (
+    ("018f3c2e…", gettext_lazy("the ID of a job: opens it; id:018f finds all whose ID starts so")),
+    ("task:send_mail", gettext_lazy("a task: its full name, or the end of it")),
+    ("client:acme", gettext_lazy("a client; client: without a name finds jobs without one")),
+    ("workflow:month-end", gettext_lazy("a workflow: its name or ID")),
+    ("error:timeout", gettext_lazy("a class of error, or a part of the newest message")),
+    ("queue:mail state:dead", gettext_lazy("in this queue and state; the words can be given more than once")),
+    ("since:1h before:2026-01-31T08:00", gettext_lazy("when it died, finished or is due, else when it became ready")),
+    ("no stock", gettext_lazy("any text in the ID, task, client, arguments or error")),
+)
