@@ -63,12 +63,8 @@ def test_declared_queues_that_nobody_serves_are_told_as_a_warning(declared):
     assert (found.kind, found.severity) == ("queues_without_worker", Severity.WARNING)
     assert found.text == "No worker serves these queues, which tasks or settings declare: calls, reports. Start one:"
     assert found.command == "python manage.py rtq_worker --queues calls,reports"
-
-
-def test_of_many_declared_queues_some_are_named(declared):
-    declared += [f"q{number}" for number in range(7)]
-    (found,) = incidents(row())
-    assert "q0, q1, q2, q3, q4 and 2 more. Start one:" in found.text
+    declared += [f"t{number}" for number in range(5)]
+    assert "calls, reports, t0, t1, t2 and 2 more. Start one:" in incidents(row())[0].text
 
 
 def test_lost_workers_are_told_by_host_since_the_first_lease_expired():

@@ -4,6 +4,7 @@ import contextvars
 import json
 import logging
 import sys
+from contextlib import ExitStack
 
 import pytest
 
@@ -27,6 +28,19 @@ def logs(session):
     session.logs = JobLogs(Config(redis="redis://x"), logging.INFO, lambda logs: None)
     yield session.logs
     session.logs = None
+
+
+@pytest.fixture
+def collect():
+    """Start to collect what all jobs log, which is sent like this."""
+    with ExitStack() as stack:
+
+        def start(send):
+            logs = collect_logs(Config(redis="redis://x", job_logs=0), send)
+            stack.callback(logs.stop)
+            return logs
+
+        yield start
 
 
 def say(run, *texts, logs, level=logging.INFO, name="shop"):
@@ -230,15 +244,12 @@ def test_a_factory_that_was_put_around_ours_stays(broker):
         logging.setLogRecordFactory(before)
 
 
-def test_records_without_a_name_and_a_level_are_made(run):
-    logs = collect_logs(Config(redis="redis://x", job_logs=0), lambda logs: None)
-    try:
-        context = contextvars.copy_context()
-        context.run(current_run.set, CurrentRun(run))
-        record = context.run(logging.makeLogRecord, {"msg": "from elsewhere", "levelno": 40, "name": "shop"})
-        odd = context.run(logging.getLogRecordFactory(), None, 40, "", 1, "without a name", (), None)
-    finally:
-        logs.stop()
+def test_records_without_a_name_and_a_level_are_made(run, collect):
+    collect(lambda logs: None)
+    context = contextvars.copy_context()
+    context.run(current_run.set, CurrentRun(run))
+    record = context.run(logging.makeLogRecord, {"msg": "from elsewhere", "levelno": 40, "name": "shop"})
+    odd = context.run(logging.getLogRecordFactory(), None, 40, "", 1, "without a name", (), None)
 
     assert (record.getMessage(), odd.getMessage()) == ("from elsewhere", "without a name")
     assert run.log_lines is None
@@ -250,7 +261,7 @@ def test_without_the_setting_nothing_is_installed():
     assert logging.getLogRecordFactory() is before
 
 
-def test_sending_is_tried_again(run):
+def test_sending_is_tried_again(run, collect):
     tries = []
 
     def send(logs):
@@ -258,35 +269,28 @@ def test_sending_is_tried_again(run):
         if len(tries) < 3:
             raise BrokerUnavailable("away")
 
-    logs = collect_logs(Config(redis="redis://x", job_logs=0), send)
-    try:
-        say(run, "one", logs=logs)
-        wait_until(lambda: len(tries) == 3)
-    finally:
-        logs.stop()
+    say(run, "one", logs=collect(send))
+    wait_until(lambda: len(tries) == 3)
 
 
-def test_sending_goes_on_after_an_error(run, caplog):
+def test_sending_goes_on_after_an_error(run, collect, caplog):
     tries = []
 
     def send(logs):
         tries.append(logs)
         raise TypeError("a defect")
 
-    logs = collect_logs(Config(redis="redis://x", job_logs=0), send)
-    try:
-        for number in (1, 2):
-            say(run, "line", logs=logs)
-            wait_until(lambda number=number: len(tries) >= number)
-    finally:
-        logs.stop()
+    logs = collect(send)
+    for number in (1, 2):
+        say(run, "line", logs=logs)
+        wait_until(lambda number=number: len(tries) >= number)
 
     assert "could not be sent" in caplog.text
 
 
-def test_sending_goes_on_after_a_time_limit_that_hits_when_it_begins(run, monkeypatch):
+def test_sending_goes_on_after_a_time_limit_that_hits_when_it_begins(run, collect):
     sent = []
-    logs = collect_logs(Config(redis="redis://x", job_logs=0), sent.append)
+    logs = collect(sent.append)
 
     class Interrupted:
         def empty(self):
@@ -295,12 +299,9 @@ def test_sending_goes_on_after_a_time_limit_that_hits_when_it_begins(run, monkey
         def put(self, event):
             raise TimeLimitExceeded("over")
 
-    try:
-        events, logs._events = logs._events, Interrupted()
-        with pytest.raises(TimeLimitExceeded):
-            say(run, "one", logs=logs)
-        logs._events = events
-        say(run, "two", logs=logs)
-        wait_until(lambda: sent)
-    finally:
-        logs.stop()
+    events, logs._events = logs._events, Interrupted()
+    with pytest.raises(TimeLimitExceeded):
+        say(run, "one", logs=logs)
+    logs._events = events
+    say(run, "two", logs=logs)
+    wait_until(lambda: sent)

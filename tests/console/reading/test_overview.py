@@ -166,28 +166,19 @@ def shared(broker, readers):
     return readers.shared_overview
 
 
-def test_within_a_second_it_is_read_once(shared, monkeypatch):
-    monkeypatch.setattr(shared_overview, "SHARED_SECONDS", 1000.0)
-
+@pytest.mark.parametrize(
+    ("seconds", "rest", "is_shared"),
+    [(1000.0, 0, True), (0.0, 0, False), (0.0, 1e6, True)],
+    ids=["within a second", "after that", "one that takes long is kept for longer"],
+)
+def test_it_is_read_once_for_all_who_look_within_a_second(broker, shared, monkeypatch, seconds, rest, is_shared):
+    monkeypatch.setattr(shared_overview, "SHARED_SECONDS", seconds)
+    monkeypatch.setattr(shared_overview, "REST", rest)
     first = shared.read()
-    assert shared.read() is first
-    assert shared.read(fresh=True) is not first
-
-
-def test_after_that_it_is_read_again(broker, shared, monkeypatch):
-    monkeypatch.setattr(shared_overview, "SHARED_SECONDS", 0.0)
-    monkeypatch.setattr(shared_overview, "REST", 0)
-    shared.read()
     queued_job(broker)
 
-    assert [row.details.queued for row in shared.read().queues] == [1]
-
-
-def test_one_that_takes_long_is_kept_for_longer(shared, monkeypatch):
-    monkeypatch.setattr(shared_overview, "SHARED_SECONDS", 0.0)
-    monkeypatch.setattr(shared_overview, "REST", 1e6)
-
-    assert shared.read() is shared.read()
+    assert (shared.read() is first) is is_shared
+    assert [row.details.queued for row in shared.read(fresh=True).queues] == [1]
 
 
 def test_an_error_is_shared_too_and_then_forgotten(shared, monkeypatch):
