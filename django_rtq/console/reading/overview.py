@@ -448,13 +448,13 @@ def _with_usual(workers: list[WorkerDetails], metrics: Mapping[str, Mapping[str,
 def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_ms: int) -> Iterable[RunningJob]:
     for job_id, claim, head, wish, progress in held:
         attempt, claimed_ms = claim.split(b" ", 2)[:2]
-        header, task = read_head(head)
+        client, task = read_head(head)
         limit = _LIMIT.search(head)
         yield RunningJob(
             id=job_id.decode(),
             queue=queue,
             task=task,
-            client=header.client if header else "",
+            client=client or "",
             attempt=int(attempt),
             seconds=max(0.0, (now_ms - int(claimed_ms)) / 1000),
             worker=worker,

@@ -29,7 +29,7 @@ from django_rtq.core.broker.worker_messages import (
 )
 from django_rtq.core.extension import parts
 from django_rtq.core.jobs.job import PARK_SECONDS, Job
-from django_rtq.core.jobs.record import Header, HeldEntry, read_head, read_record
+from django_rtq.core.jobs.record import HeldEntry, read_head, read_record
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, FormatMismatch
 
 RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes longer than most
@@ -223,8 +223,8 @@ class WorkerBroker(Broker):
                 return read_record(job_id, queue, record or b"", failures=int(failures or 0), crashes=int(crashes or 0))
         return None
 
-    def heads(self, queue: str, job_ids: Sequence[Argument]) -> list[tuple[Header | None, str]]:
-        """Header and task name of each of these jobs; None and "" for what cannot be read."""
+    def heads(self, queue: str, job_ids: Sequence[Argument]) -> list[tuple[str | None, str]]:
+        """Client and task name of each of these jobs; None and "" for what cannot be read."""
         records = self.redis.execute_one(("HMGET", self.keys.of(queue).jobs, *job_ids), resend=True)
         return [read_head(record or b"") for record in records]
 

@@ -12,7 +12,7 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.failure import Attempt, read_failures
 from django_rtq.core.jobs.job import JobState, held_since, made_at, moment, shard_in
 from django_rtq.core.jobs.outcome import read_outcome
-from django_rtq.core.jobs.record import Header, HeldEntry, Wait, read_leniently
+from django_rtq.core.jobs.record import HeldEntry, Wait, read_leniently
 
 #: A time that is later than another one by no more than this need not be later: each machine has its own clock.
 CLOCKS_DIFFER = timedelta(seconds=1)
@@ -137,7 +137,11 @@ def read_found(job_id: str, queue: str, reply: Sequence[Any]) -> JobDetails | No
         id=job_id,
         queue=queue,
         state=state,
-        **_of_header(header),
+        client=header.get("client", ""),
+        priority=header.get("priority", 0),
+        max_crashes=header.get("max_crashes", 0),
+        ready_at=moment(header.get("ready_ms")),
+        expires_at=moment(header.get("expires_ms") or None),
         task=str(call.get("task", "")),
         args=call.get("args", []),
         kwargs=call.get("kwargs", {}),
@@ -192,19 +196,6 @@ def _finished(job_id: str, queue: str, text: bytes, now_ms: int, *, has_no_outco
         finished_at=moment(finished_ms),
         forgotten_at=moment(finished_ms + keep_ms),
     )
-
-
-def _of_header(header: Header | None) -> dict[str, Any]:
-    """What the header of a record says of a job; nothing if it cannot be read."""
-    if header is None:
-        return {}
-    return {
-        "client": header.client,
-        "priority": header.priority,
-        "max_crashes": header.max_crashes,
-        "ready_at": moment(header.ready_ms),
-        "expires_at": moment(header.expires_ms) if header.expires_ms else None,
-    }
 
 
 def _score_moment(score: bytes) -> datetime | None:

@@ -10,7 +10,7 @@ a job that was delayed, in a queue with delayed_first.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from django_rtq.core.jobs import serializer
@@ -20,27 +20,11 @@ from django_rtq.exceptions import PayloadError
 _TASK = re.compile(r'\{"task":"((?:[^"\\]|\\.)*)"')  # the beginning of every body
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
-    """The first line of a record."""
-
-    priority: int
-    max_crashes: int
-    ready_ms: int
-    expires_ms: int
-    client: str
-
-    @classmethod
-    def read(cls, line: bytes) -> Header:
-        """Raises ValueError for a line that no version of this package wrote."""
-        priority, max_crashes, ready_ms, expires_ms, client = line.decode().split(" ", 4)
-        return cls(
-            priority=int(priority.removesuffix("+")),
-            max_crashes=int(max_crashes),
-            ready_ms=int(ready_ms),
-            expires_ms=int(expires_ms),
-            client=client,
-        )
+def read_header(line: bytes) -> dict[str, Any]:
+    """The first line of a record, as fields of a Job. Raises ValueError for a line that no version wrote."""
+    priority, max_crashes, ready_ms, expires_ms, client = line.decode().split(" ", 4)
+    times = {"ready_ms": int(ready_ms), "expires_ms": int(expires_ms)}
+    return {"client": client, "priority": int(priority.removesuffix("+")), "max_crashes": int(max_crashes), **times}
 
 
 def read_call(record: bytes) -> tuple[bytes, bytes, int, int, str, Any, Any, dict[str, Any]]:
@@ -62,7 +46,7 @@ def read_call(record: bytes) -> tuple[bytes, bytes, int, int, str, Any, Any, dic
 def read_record(job_id: str, queue: str, record: bytes, *, failures: int = 0, crashes: int = 0) -> Job:
     """Read a record as a Job. Raises PayloadError or ValueError."""
     line, _, body = record.partition(b"\n")
-    header = Header.read(line)
+    header = read_header(line)
     call = serializer.loads(body)
     if not isinstance(call, dict) or not isinstance(call.get("task"), str):
         raise ValueError("This record names no task.")
@@ -70,31 +54,25 @@ def read_record(job_id: str, queue: str, record: bytes, *, failures: int = 0, cr
         id=job_id,
         task=call.pop("task"),
         queue=queue,
-        client=header.client,
-        priority=header.priority,
+        **header,
         args=call.pop("args", []),
         kwargs=call.pop("kwargs", {}),
         attempt=failures + crashes + 1,
         failures=failures,
-        max_crashes=header.max_crashes,
-        ready_ms=header.ready_ms,
-        expires_ms=header.expires_ms,
         headers=call.pop("headers", {}),
         options=call,
     )
 
 
-def read_leniently(record: bytes) -> tuple[Header | None, dict[str, Any]]:
-    """Header and JSON of a record, for pages and commands; None and {} for what cannot be read."""
+def read_leniently(record: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and JSON of a record, for pages and commands; {} for what cannot be read."""
     line, _, body = record.partition(b"\n")
-    header = _read_header(line)
-    if header is None:
-        return None, {}
-    try:
+    header: dict[str, Any] = {}
+    with suppress(ValueError, PayloadError):
+        header = read_header(line)
         call = serializer.loads(body)
-    except PayloadError:
-        return header, {}
-    return header, call if isinstance(call, dict) else {}
+        return header, call if isinstance(call, dict) else {}
+    return header, {}
 
 
 def task_in(record: bytes) -> str:
@@ -108,19 +86,14 @@ def band_in(record: bytes) -> bytes:
     return record.partition(b" ")[0]
 
 
-def read_head(head: bytes) -> tuple[Header | None, str]:
-    """Header and task name from the first bytes of a record; None and "" for what cannot be read."""
+def read_head(head: bytes) -> tuple[str | None, str]:
+    """Client and task name from the first bytes of a record; None and "" for what cannot be read."""
     line, _, body = head.partition(b"\n")
     task = _TASK.match(body.decode(errors="replace"))
-    return _read_header(line), serializer.unquoted(task[1]) if task else ""
-
-
-def _read_header(line: bytes) -> Header | None:
-    """Header.read(), or None."""
-    try:
-        return Header.read(line)
-    except ValueError:
-        return None
+    client = None
+    with suppress(ValueError):
+        client = read_header(line)["client"]
+    return client, serializer.unquoted(task[1]) if task else ""
 
 
 def has_body(record: bytes, body: str) -> bool:

@@ -151,12 +151,12 @@ def read_groups(queue: str, reply: Sequence[Any]) -> list[DeadGroup]:
 
 def read_dead_letter(queue: str, job_id: bytes, record: bytes, failure: bytes) -> JobDetails:
     """A dead letter, as far as the beginnings of its record and of its newest failure say."""
-    header, task = read_head(record)
+    client, task = read_head(record)
     return JobDetails(
         id=job_id.decode(errors="replace"),
         queue=queue,
         state=JobState.DEAD,
         task=task,
-        client=header.client if header else "",
+        client=client or "",
         errors=[read_cut_failure(failure)],
     )

@@ -158,11 +158,11 @@ class CrashRecovery(Loop):
     def _blame(self, process: _CrashedProcess, held: Mapping[str, Collection[bytes]]) -> None:
         blamed = {job_id.encode() for job_id in process.blamed[:MAX_BLAMED]}
         clients = {
-            (queue, header.client)
+            (queue, client)
             for queue, attempts in held.items()
             if (job_ids := list(blamed.intersection(attempts)))
-            for header, _ in self._broker.heads(queue, job_ids)
-            if header is not None
+            for client, _ in self._broker.heads(queue, job_ids)
+            if client is not None
         }
         self._note_crash(clients)
         self._progress_at = time.monotonic()
