@@ -10,11 +10,10 @@ from weakref import WeakKeyDictionary
 
 import redis
 
-from django_rtq.core.broker.redis.async_client import AsyncConnections, AsyncRedisClient, fail
+from django_rtq.core.broker.redis.async_client import AsyncConnections, AsyncRedisClient, fail, resolve
 from django_rtq.core.broker.redis.client import in_settings_of, translate_error
 from django_rtq.core.broker.redis.commands import Token
 from django_rtq.core.broker.redis.masters import PAUSE_SECONDS, has_moved
-from django_rtq.core.broker.redis.nonblocking import resolve
 from django_rtq.exceptions import BrokerError
 
 MAX_LISTS = 100  # of one connection: each token that comes makes Redis go through all of them

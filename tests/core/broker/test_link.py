@@ -1,8 +1,8 @@
-"""What linker.py leaves out of a script, and what Redis then creates in a call."""
+"""What link() leaves out of a script, and what Redis then creates in a call."""
 
 import re
 
-from django_rtq.core.broker.linker import link
+from django_rtq.core.broker.scripts import link
 
 NUMBERS = """-- numbers: shared by the other parts.
 
