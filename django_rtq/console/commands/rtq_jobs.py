@@ -13,10 +13,10 @@ from django.core.management.base import CommandError
 from django.utils.translation import override
 
 from django_rtq.console.commands.command import SheetCommand
-from django_rtq.console.commands.job_actions import JobAction
-from django_rtq.console.commands.job_arguments import (
+from django_rtq.console.commands.job_actions import (
     JOB_ACTIONS,
     LISTED_STATES,
+    JobAction,
     check_selection,
     filters_in,
     in_named_queue,
