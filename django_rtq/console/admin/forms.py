@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_rtq.console.redaction import hidden, hidden_args
+from django_rtq.console.subjects.clients import LIMIT_LABELS
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import check_queue_name
 from django_rtq.core.jobs import serializer
@@ -158,21 +159,22 @@ def restore_secrets(value: Any, shown: Any, old: Any) -> Any:
 class LimitsForm(forms.Form):
     """The limits of a queue or a client that were set at run time. An empty field is what the settings say."""
 
-    def __init__(self, data: Any = None, *, labels: Mapping[str, str], limits: Limits) -> None:
+    def __init__(self, data: Any = None, *, known: Iterable[str], limits: Limits) -> None:
         set_here = {name: limit for name, limit in limits.items() if not limit.is_from_settings}
-        self._names = list(labels)
         initial = {name: "none" if limit.value is None else str(limit.value) for name, limit in set_here.items()}
         super().__init__(data, initial=initial)
-        for name, label in labels.items():
+        for name in known:
             hint = _("Empty: as in the settings. “none”: no limit.")
             if name in limits and name not in set_here:
                 hint += " " + _("The settings say %(value)s.") % {"value": limits[name].value}
-            self.fields[name] = forms.CharField(label=label, required=False, max_length=100, help_text=hint)
+            self.fields[name] = forms.CharField(
+                label=LIMIT_LABELS.get(name, name), required=False, max_length=100, help_text=hint
+            )
 
     def clean(self) -> dict[str, Any]:
         """Each limit as a value, or "settings"."""
         given = super().clean() or {}
-        for name in self._names:
+        for name in self.fields:
             text = str(given.get(name, "")).strip() or "settings"
             try:
                 given[name] = LIMIT_KINDS[name].parse(text)

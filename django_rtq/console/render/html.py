@@ -251,9 +251,9 @@ def _menu(actions: str) -> str:
     return f'<td class="rtq-menu">{menu}</td>'
 
 
-def buttons(sheet: Sheet[Row], row: Row, viewer: Viewer) -> str:
-    """What can be done with a row: in its menu, or on its own page."""
-    shown = (verb for verb in sheet.actions if viewer.may(verb.permission) and verb.applies(row))
+def buttons(sheet: Sheet[Any], row: Any, viewer: Viewer, actions: Sequence[Verb] = ()) -> str:
+    """What can be done with a row: in its menu, or on its own page, where that may be something else."""
+    shown = (verb for verb in actions or sheet.actions if viewer.may(verb.permission) and verb.applies(row))
     return mark_safe(" ".join(_button(verb, _address(sheet, row, verb, viewer)) for verb in shown))
 
 

@@ -115,6 +115,9 @@ class Clients(Sheet[ClientInQueue]):
         rows = [found.client(name) for name in names[self.places(wanted)]]
         return Found(rows, len(names), found.known, _note(found))
 
+    def where(self, row: Any) -> tuple[Sequence[str], Mapping[str, str]]:
+        return [], {"client": row.client}
+
 
 def _note(found: AllClients) -> str:
     """What has to be known of the figures."""
@@ -162,21 +165,14 @@ class ClientRow(NamedTuple):
     in_queues: Sequence[ClientInQueue]
 
 
-class OneClient(Sheet[ClientRow]):
-    """What can be done with a client on its own page."""
-
-    model, title, key = "client", _("Clients"), "client"
-    columns = (_name("client"),)
-    actions = (
-        *everywhere("client", lambda client: bool(client.in_queues),
-                    lambda client: all(each.pause for each in client.in_queues)),
-        ACTIONS["cancel_client"],
-        ACTIONS["requeue_client"],
-        ACTIONS["erase_client"],
-    )  # fmt: skip
-
-    def where(self, row: ClientRow) -> tuple[Sequence[str], Mapping[str, str]]:
-        return [], {"client": row.client}
+#: What can be done with a client on its own page.
+OF_CLIENT = (
+    *everywhere("client", lambda client: bool(client.in_queues),
+                lambda client: all(each.pause for each in client.in_queues)),
+    ACTIONS["cancel_client"],
+    ACTIONS["requeue_client"],
+    ACTIONS["erase_client"],
+)  # fmt: skip
 
 
 class OfQueue(_OfOne):
@@ -186,4 +182,4 @@ class OfQueue(_OfOne):
     columns = (_name("client"), *_OfOne.figures)
 
 
-CLIENTS, ONE_CLIENT, IN_QUEUES, OF_QUEUE = Clients(), OneClient(), InQueues(), OfQueue()
+CLIENTS, IN_QUEUES, OF_QUEUE = Clients(), InQueues(), OfQueue()

@@ -171,19 +171,16 @@ class WholeTask(TaskRow):
     details: TaskDetails
 
 
-class OneTask(Sheet[WholeTask]):
-    """What can be done with a task on its own page."""
-
-    model, title, key, columns = "registeredtask", _("Tasks"), "task", Tasks.columns[:1]
-    actions = (
-        *everywhere(
-            "task",
-            lambda task: not task.is_internal,
-            lambda task: len(task.paused_in) == len(task.details.queues) > 0,
-        ),
-        ACTIONS["cancel_task"],
-        ACTIONS["requeue_task"],
-    )
+#: What can be done with a task on its own page.
+OF_TASK = (
+    *everywhere(
+        "task",
+        lambda task: not task.is_internal,
+        lambda task: len(task.paused_in) == len(task.details.queues) > 0,
+    ),
+    ACTIONS["cancel_task"],
+    ACTIONS["requeue_task"],
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,4 +249,4 @@ class Versions(Sheet[VersionRuns]):
     )
 
 
-TASKS, ONE_TASK, QUEUES_OF_TASK, VERSIONS = Tasks(), OneTask(), QueuesOfTask(), Versions()
+TASKS, QUEUES_OF_TASK, VERSIONS = Tasks(), QueuesOfTask(), Versions()

@@ -17,9 +17,9 @@ from django_rtq.console.render.html import Viewer, buttons, tables
 from django_rtq.console.render.sheet import Sheet
 from django_rtq.console.render.terminal import columns, table
 from django_rtq.console.schedule_status import ScheduleStatus
-from django_rtq.console.subjects.clients import ClientRow
+from django_rtq.console.subjects.clients import CLIENTS, OF_CLIENT, ClientRow
 from django_rtq.console.subjects.queues import Queue
-from django_rtq.console.subjects.tasks import InQueue, TaskRow, WholeTask
+from django_rtq.console.subjects.tasks import OF_TASK, TASKS, InQueue, TaskRow, WholeTask
 from django_rtq.console.subjects.workflows import STEPS
 from django_rtq.core.jobs.details import JobDetails, Progress
 from django_rtq.core.jobs.job import JobState, new_job_id
@@ -87,7 +87,6 @@ _CLIENT = ClientInQueue(
     queue_state=QueueState(limits={}, default={}, running=1, holds=NO_HOLDS, runs=2.0, busy_seconds=2.0),
 )  # fmt: skip
 ROWS["Clients"], ROWS["InQueues"], ROWS["OfQueue"] = replace(_CLIENT, in_queues=[_CLIENT]), _CLIENT, _CLIENT
-ROWS["OneClient"] = ClientRow("bakery", [_CLIENT])
 ROWS["DeadLetterGroups"] = DeadGroup(
     queue="mail", task="shop.tasks.charge", error_class="builtins.OSError", count=3, first_at=NOW, last_at=NOW,
     newest_id="job-1", message="No route", shards=(2,),
@@ -96,7 +95,7 @@ ROWS["QueuesOfTask"] = InQueue(
     task="shop.tasks.charge", name="mail", pauses=[("mail", _PAUSE)],
     found=TaskInQueue(queue=_QUEUE.details, queued=1, scheduled=1, retrying=1, running=1, dead=1),
 )  # fmt: skip
-ROWS["OneTask"] = WholeTask(
+_TASK = WholeTask(
     task="shop.tasks.charge", metrics=ROWS["Tasks"].metrics, pauses=ROWS["Tasks"].pauses, code=note,
     details=TaskDetails(
         name="shop.tasks.charge", begins_at=NOW, hours=[], total=ROWS["Tasks"].metrics,
@@ -146,14 +145,22 @@ def test_each_column_is_in_all_renderings(sheet):
         assert column.is_of_shards or ((title or column.name).upper() in heading and column.name in said), column.name
 
 
-@pytest.mark.parametrize("sheet", SHEETS.values(), ids=list(SHEETS))
-def test_each_action_of_a_row_is_offered_to_those_who_may(sheet):
-    item = ROWS[type(sheet).__name__]
-    offered = {verb.label: verb for verb in sheet.actions if verb.applies(item)}
+@pytest.mark.parametrize(
+    ("sheet", "item", "actions"),
+    [
+        *((sheet, ROWS[name], sheet.actions) for name, sheet in SHEETS.items()),
+        (CLIENTS, ClientRow("bakery", [_CLIENT]), OF_CLIENT),
+        (TASKS, _TASK, OF_TASK),
+    ],
+    ids=[*SHEETS, "one_client", "one_task"],
+)
+def test_each_action_of_a_row_is_offered_to_those_who_may(sheet, item, actions):
+    offered = {verb.label: verb for verb in actions if verb.applies(item)}
 
     def html(may):
-        (shown,) = tables(sheet, [item], Viewer(url=url, may=may))
-        return shown.rows + buttons(sheet, item, Viewer(url=url, may=may))
+        viewer = Viewer(url=url, may=may)
+        rows = [table.rows for table in tables(sheet, [item], viewer)] if actions is sheet.actions else []
+        return "".join([*rows, buttons(sheet, item, viewer, actions)])
 
     assert all(str(label) in html(lambda permission: True) for label in offered)
     assert not any(f"_{verb.name}/" in html(lambda permission: False) for verb in offered.values())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -16,15 +17,14 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.forms import LimitsForm
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
-from django_rtq.console.reading.clients import ClientReader
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.render.html import buttons, tables
 from django_rtq.console.sanitize import clean_text
-from django_rtq.console.subjects.clients import CLIENTS, IN_QUEUES, LIMIT_LABELS, ONE_CLIENT, SHARES_NOTE, ClientRow
+from django_rtq.console.subjects.clients import CLIENTS, IN_QUEUES, OF_CLIENT, SHARES_NOTE, ClientRow
 from django_rtq.core.broker.task_backends import shard_places
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS
 from django_rtq.core.tasks.calls import is_client_name
-from django_rtq.limits.limit_kinds import Limits
+from django_rtq.models import AdminEntry
 
 SCOPES = ("client", "each", "queue")  # whose limits a form changes
 
@@ -55,7 +55,7 @@ class ClientAdmin(PageAdmin):
         context = {
             "title": _("Client %(name)s") % {"name": _shown(name)},
             "tables": tables(IN_QUEUES, in_queues, viewer),
-            "buttons": buttons(ONE_CLIENT, ClientRow(name, in_queues), viewer),
+            "buttons": buttons(CLIENTS, ClientRow(name, in_queues), viewer, OF_CLIENT),
             "shares_note": SHARES_NOTE,
             "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
         }
@@ -77,28 +77,37 @@ class ClientAdmin(PageAdmin):
         data = query_params.given(request)
         queue, name = _queue_of(data), _client_of(data)
         scope = query_params.get_choice(data, "scope", SCOPES, "client")
-        back = self.home(Target(name)) if scope == "client" else self.url("queue_change", queue)
-        form = LimitsForm(
-            request.POST if request.method == "POST" else None,
-            labels={
-                limit: str(LIMIT_LABELS.get(limit, limit))
-                for limit in (QUEUE_LIMITS if scope == "queue" else CLIENT_LIMITS)
-            },
-            limits=_limits_of(place_of(request).readers.clients, queue, name, scope),
-        )
+        place = place_of(request)
+        state, (client,) = place.readers.clients.in_queue(queue, [name])
+        change: Callable[..., None]
+        entry: AdminEntry
+        if scope == "client":
+            title, entry, back = ACTIONS["limit_client"].question, models.Client(name=name), self.home(Target(name))
+            limits, change = client.limits, partial(place.clients[name].limit, queue)
+        else:
+            noun, entry, back = place.queues[queue], models.Queue(name=queue), self.url("queue_change", queue)
+            title, limits, change = (
+                (_("Limits of queue %(queue)s"), state.limits, noun.limit)
+                if scope == "queue"
+                else (_("Limits of each client in queue %(queue)s"), state.default, noun.limit_clients)
+            )
+        known = QUEUE_LIMITS if scope == "queue" else CLIENT_LIMITS
+        form = LimitsForm(request.POST if request.method == "POST" else None, known=known, limits=limits)
         if request.method == "POST" and form.is_valid():
             try:
-                self._set_limits(request, queue, name, scope, form)
+                if not form.changed_limits:
+                    messages.warning(request, _("Nothing was changed."))
+                else:
+                    change(**form.changed_limits)
+                    what = ", ".join(f"{limit}={value}" for limit, value in form.changed_limits.items())
+                    text = _("Limits in queue %(queue)s changed: %(limits)s") % {"queue": queue, "limits": what}
+                    log_action(request, entry, text)
+                    messages.success(request, text)
                 return HttpResponseRedirect(back)
             except ValueError as error:  # it cannot be divided among shards
                 form.add_error(None, str(error))
-        titles = {
-            "client": ACTIONS["limit_client"].question,
-            "each": _("Limits of each client in queue %(queue)s"),
-            "queue": _("Limits of queue %(queue)s"),
-        }
         context = {
-            "title": titles[scope] % {"client": _shown(name), "queue": queue},
+            "title": title % {"client": _shown(name), "queue": queue},
             "form": form,
             "verb": _("Save"),
             "is_harmless": True,
@@ -116,22 +125,6 @@ class ClientAdmin(PageAdmin):
                 for place in shard_places():
                     readers_of(place).clients.forget()
 
-    def _set_limits(self, request: HttpRequest, queue: str, name: str, scope: str, form: LimitsForm) -> None:
-        place, changed = place_of(request), form.changed_limits
-        if changed:
-            if scope == "client":
-                place.clients[name].limit(queue, **changed)
-            elif scope == "each":
-                place.queues[queue].limit_clients(**changed)
-            else:
-                place.queues[queue].limit(**changed)
-            what = ", ".join(f"{limit}={value}" for limit, value in changed.items())
-            text = _("Limits in queue %(queue)s changed: %(limits)s") % {"queue": queue, "limits": what}
-            log_action(request, models.Client(name=name) if scope == "client" else models.Queue(name=queue), text)
-            messages.success(request, text)
-        else:
-            messages.warning(request, _("Nothing was changed."))
-
 
 def _client_of(data: Any) -> str:
     """The client of a request; "" is the one without a name. Raises Http404."""
@@ -146,11 +139,6 @@ def _queue_of(data: Any) -> str:
     if not (queue := query_params.get_queue_name(data)):
         raise Http404
     return queue
-
-
-def _limits_of(reader: ClientReader, queue: str, name: str, scope: str) -> Limits:
-    state, (client,) = reader.in_queue(queue, [name])
-    return {"client": client.limits, "each": state.default, "queue": state.limits}[scope]
 
 
 def _shown(name: str) -> str:

@@ -25,7 +25,7 @@ from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.jobs import GROUPS
 from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.console.subjects.tasks import (
-    ONE_TASK,
+    OF_TASK,
     QUEUES_OF_TASK,
     TASKS,
     VERSIONS,
@@ -61,7 +61,7 @@ class TaskAdmin(PageAdmin):
             "breadcrumbs": [{"url": self.url("registeredtask_changelist"), "title": _("Tasks")}],
             "task_name": name,
             "beside_name": beside_name(TASKS, row, viewer),
-            "buttons": buttons(ONE_TASK, row, viewer),
+            "buttons": buttons(TASKS, row, viewer, OF_TASK),
             "may_be_enqueued": code is not None and not row.is_internal,
             "signature": signature_of(code.func) if code else "",
             "description": inspect.getdoc(code.func) or "" if code else "",
