@@ -13,7 +13,7 @@ local q, version, run_ms, wait_ms, counters = named(), ARGV[1], ARGV[2], ARGV[3]
 local counted = { select(5, unpack(ARGV)) }
 local CLIENTS_SECONDS, VERSION_SECONDS, MOST_VERSIONS = 4200, 604800, 5 -- versions: the newest
 local now = now_ms(q.clock)
-local tasks = task_counters(q, now)
+local tasks = q.tasks .. math.floor(now / HOUR_MS)
 local slice = string.format("%.0f", math.floor(now / SLICE_MS))
 local served, busy = q.client_runs .. slice, q.client_time .. slice
 

@@ -53,7 +53,7 @@ local function leave_queue(id)
   if redis.call("EXISTS", q.log .. id) == 1 then redis.call("RENAME", q.log .. id, target.log .. id) end
   if redis.call("EXISTS", q.steps .. id) == 1 then redis.call("RENAME", q.steps .. id, target.steps .. id) end
   note_members(target, { id }, "open")
-  drop_notes(q, { id })
+  redis.call("HDEL", q.ended_members, id)
   redis.call("SADD", q.finished, id)
   delete_jobs(q, { id })
 end

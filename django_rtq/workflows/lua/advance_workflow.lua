@@ -1,6 +1,6 @@
 -- advance_workflow: take note of members that have ended, and start what follows. There are two queues: the default one, and that
 -- of the members.
--- uses: prelude member_ends workflow_steps members
+-- uses: prelude member_ends workflow_steps
 -- ARGV[1] id          of the workflow
 -- ARGV[...] ids       of its members, at most 500; of those that have not ended nothing is noted. None: who waits for the
 --                     workflow is woken if it is over or blocked
@@ -21,7 +21,7 @@ for i, note in ipairs(#ids > 0 and redis.call("HMGET", target.ended_members, unp
   end
 end
 local news = ends and write_ends(ends)
-drop_notes(target, noted) -- last: a torn log lets all of this be done again
+if #noted > 0 then redis.call("HDEL", target.ended_members, unpack(noted)) end -- last: a torn log lets all be done again
 if not ends then return { "missing" } end
 local flow = ends.flow
 if #ids == 0 and flow.state ~= "running" then send_signal(flow) end

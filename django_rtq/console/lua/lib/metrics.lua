@@ -16,11 +16,6 @@ local function add_counter(hash, name, number)
   if has_room(hash, name) then redis.call("HINCRBY", hash, name, number) end
 end
 
--- The key of this hour's counters of tasks.
-local function task_counters(q, now)
-  return q.tasks .. string.format("%.0f", math.floor(now / HOUR_MS))
-end
-
 -- Count runs of a task in this minute.
 local function count_in_minute(runs, now, task, number)
   local key = runs .. string.format("%.0f", math.floor(now / 60000))
@@ -57,7 +52,7 @@ end
 local function count_task_crash(q, record, end_name, now)
   local task = string.match(record, '^[^\n]*\n{"task":"([^"\\]+)"')
   if not task then return end
-  local tasks = task_counters(q, now)
+  local tasks = q.tasks .. math.floor(now / HOUR_MS)
   for _, kind in ipairs({ "failed ", "crashed ", end_name .. " " }) do add_counter(tasks, kind .. task, 1) end
   redis.call("EXPIRE", tasks, TASKS_SECONDS)
   count_runs(q, now, task, "0", "1")

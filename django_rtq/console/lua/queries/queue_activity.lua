@@ -17,8 +17,6 @@ local present, failed, tasks, seen, in_a_row, periods = math.floor(now / 60000),
 local MOST, MOST_OF_VERSIONS = 500, 100 -- tasks that are told
 local SLICES = 6 -- of ten minutes
 
-local function key_of(counters, period) return counters .. string.format("%.0f", period) end
-
 local streaks = redis.call("HGETALL", q.failing)
 for i = 1, #streaks, 2 do
   if tonumber(string.match(streaks[i + 1], "^%d+")) >= least then
@@ -36,7 +34,7 @@ end
 local of_versions = #tasks
 
 for minute = present - minutes + 1, present do
-  local counters = redis.call("HGETALL", key_of(q.failed_runs, minute))
+  local counters = redis.call("HGETALL", q.failed_runs .. minute)
   failed[minute] = {}
   for i = 1, #counters, 2 do
     local task = counters[i]
@@ -48,7 +46,7 @@ end
 -- The runs of these tasks in a minute.
 local function runs_in(minute)
   local runs, n, of_minute = {}, 0, failed[minute]
-  local done = #tasks > 0 and redis.call("HMGET", key_of(q.done_runs, minute), unpack(tasks)) or {}
+  local done = #tasks > 0 and redis.call("HMGET", q.done_runs .. minute, unpack(tasks)) or {}
   for i, task in ipairs(tasks) do
     if done[i] or of_minute[task] then
       runs[n + 1], runs[n + 2], runs[n + 3] = task, of_minute[task] or "0", done[i] or "0"
@@ -85,14 +83,14 @@ local function busiest_client()
   if redis.call("ZCARD", q.lanes) < 2 then return {} end
   local slice, found, total, busiest, most = math.floor(now / SLICE_MS), {}, 0, false, 0
   for each = slice - SLICES + 1, slice do
-    total = total + (redis.call("HGET", key_of(q.client_runs, each), ALL_TIME) or 0)
-    local first = redis.call("ZREVRANGE", key_of(q.client_time, each), 0, 0)[1]
+    total = total + (redis.call("HGET", q.client_runs .. each, ALL_TIME) or 0)
+    local first = redis.call("ZREVRANGE", q.client_time .. each, 0, 0)[1]
     if first then found[first] = 0 end
   end
   for client in pairs(found) do
     local us = 0
     for each = slice - SLICES + 1, slice do
-      us = us + (redis.call("ZSCORE", key_of(q.client_time, each), client) or 0)
+      us = us + (redis.call("ZSCORE", q.client_time .. each, client) or 0)
     end
     if us > most then busiest, most = client, us end
   end

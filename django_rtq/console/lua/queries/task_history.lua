@@ -48,10 +48,8 @@ local function read_counters(key)
   end
 end
 
-local function key_of(hour) return q.tasks .. string.format("%.0f", hour) end
-
 local present, past = math.floor(now / HOUR_MS), {}
-for hour = present - hours, present - 1 do past[#past + 1] = key_of(hour) end
+for hour = present - hours, present - 1 do past[#past + 1] = q.tasks .. hour end
 local there = #past > 0 and redis.call("EXISTS", unpack(past)) or 0
 local answer = { string.format("%.0f %.0f", present, there), now, {} }
 local seen = start == 0 and redis.call("ZREVRANGE", q.run_versions, 0, -1, "WITHSCORES") or {}
@@ -62,7 +60,7 @@ end
 
 if start == 0 then start = present end
 for hour = start, start + most - 1 do
-  local text = read_counters(key_of(hour))
+  local text = read_counters(q.tasks .. hour)
   if text then answer[#answer + 1] = string.format("%.0f ", hour) .. text end
 end
 return answer

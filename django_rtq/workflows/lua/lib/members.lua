@@ -22,8 +22,3 @@ local function note_members(q, ids, how)
   if n > 64 then notes[2] = how .. string.rep(" ", 64) end
   if n > 0 then redis.call("HSET", q.ended_members, unpack(notes)) end
 end
-
--- The workflow knows how these members have ended.
-local function drop_notes(q, ids)
-  if #ids > 0 then redis.call("HDEL", q.ended_members, unpack(ids)) end
-end
