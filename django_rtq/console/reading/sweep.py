@@ -74,7 +74,7 @@ class Sweep:
     def __post_init__(self) -> None:
         """Raises QueryError if it cannot be done with jobs in the states that are named, or only with more jobs."""
         selection, client, allowed = self.selection, self.selection.client, ACTIONS[self.verb].states
-        is_all = not selection.states and selection.anywhere == Selection(client=client)
+        is_all = not (selection.states or selection.ids) and selection.anywhere == Selection(client=client)
         if self.verb == "erase" and not (client and is_all):
             raise QueryError(_("erase is for all of a client that has a name."))
         if self.verb == "purge" and not is_all:

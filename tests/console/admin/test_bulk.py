@@ -99,9 +99,9 @@ def test_a_state_in_which_it_cannot_be_done_is_refused(jobs, operator, verb, sta
     assert f"state:{state}: {verb.replace('-', '_')} is for jobs that are" in text(answer)
 
 
-@pytest.mark.parametrize("query", ["task:a", "state:queued"])
-def test_a_purge_of_some_jobs_only_is_refused(jobs, operator, query):
-    answer = operator.get(f"{BULK}purge/", {"q": f"queue:{QUEUE} {query}"})
+@pytest.mark.parametrize("some", [{"q": "task:a"}, {"q": "state:queued"}, {"id": "a", "until_ms": 10**15}])
+def test_a_purge_of_some_jobs_only_is_refused(jobs, operator, some):
+    answer = operator.post(f"{BULK}purge/", some)
     assert "purge is for all jobs that wait, or all of a client" in text(answer)
 
 
