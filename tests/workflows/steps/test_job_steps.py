@@ -60,6 +60,8 @@ SCENES = {
     "many": lambda context: [context.step(f"step {number}", add, number) for number in range(4)],
     "much": lambda context: [context.step(f"step {number}", lambda: "x" * 100) for number in range(4)],
     "coroutine": lambda context: context.step("a", nothing),
+    "stops": lambda context: context.step("a", next, iter([])),
+    "stops_atomic": lambda context: context.atomic_step("a", next, iter([])),
 }
 
 
@@ -127,6 +129,16 @@ def test_a_name_may_come_once_in_a_run(redis):
 def test_what_cannot_be_a_step_makes_a_dead_letter(redis, name, words):
     with pytest.raises(InvalidStep, match=words):
         raise died(redis, name)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["stops", "stops_atomic"])
+def test_a_step_whose_function_raises_stop_iteration_has_failed(name):
+    run.delay(name)
+
+    (first, *_) = drain(raise_errors=False)
+
+    assert (first.state, type(first.error)) == ("retrying", StopIteration)
 
 
 @pytest.mark.parametrize(

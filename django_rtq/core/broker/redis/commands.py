@@ -108,16 +108,17 @@ Mending = Generator[Sequence[Command] | Pause, list[Any], list[Any]]
 
 def run_steps(steps: Generator[S | Pause, R, T], execute: Callable[[S], R]) -> T:
     """Do what an operation yields, send it what that returns, and return what it returns."""
-    try:
-        step = next(steps)
-        while True:
-            if isinstance(step, Pause):
-                time.sleep(step.seconds)
-                step = next(steps)
-            else:
-                step = steps.send(execute(step))
-    except StopIteration as end:
-        return cast(T, end.value)
+    reply: Any = None
+    while True:
+        try:  # around no more than this: execute() may call code of a project, which may raise StopIteration
+            step = steps.send(reply)
+        except StopIteration as end:
+            return cast(T, end.value)
+        if isinstance(step, Pause):
+            time.sleep(step.seconds)
+            reply = None
+        else:
+            reply = execute(step)
 
 
 async def arun_steps(steps: Generator[S | Pause, R, T], execute: Callable[[S], Awaitable[R]]) -> T:
