@@ -62,9 +62,10 @@ class TaskDecorator:
     def __call__(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         """Declare a function as a task. Raises InvalidTask."""
         check_names("@task", options, TASK_NAMES)
+        options = {**self._shared, **options}
         if function is None:
-            return TaskDecorator({**self._shared, **options})
-        declared: Task[Any, Any] = Task(func=function, **self._shared)
+            return TaskDecorator(options)
+        declared: Task[Any, Any] = Task(func=function, **options)
         registry.register(declared)
         return declared
 

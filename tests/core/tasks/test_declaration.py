@@ -218,6 +218,7 @@ def test_a_decorator_with_options_of_its_own():
     assert (first.queue_name, first.max_attempts, first.priority) == ("mail", 3, 0)
     assert (second.queue_name, second.max_attempts, second.priority) == ("mail", 5, 1)
     assert task(send).queue_name == ""
+    assert (task(send, priority=2).priority, mail_task(send, priority=2).priority) == (2, 2)
 
 
 def test_its_options_can_be_extended():
