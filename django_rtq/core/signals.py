@@ -119,12 +119,14 @@ def connect_lines(lines: Mapping[JobSignal, tuple[int, str]]) -> None:
 def _log_line(
     level: int, text: str, *, job: Job | None = None, job_id: str = "", job_ids: Sequence[str] = (), **told: Any
 ) -> None:
+    # No result: Sentry and others send all that a record has.
+    said: dict[str, Any] = {name: told[name] for name in ("queue", "task", "worker", "seconds") if name in told}
     if job is not None:
-        logger.log(level, text, {**told, "id": job.id, "task": job.task, "attempt": job.attempt}, extra=about(job))
+        logger.log(level, text, {**said, "id": job.id, "task": job.task, "attempt": job.attempt}, extra=about(job))
         return
     ids = job_ids or [job_id]
-    said = {**told, "ids": first_ids(ids), "number": len(ids), "jobs": number_of(ids)}
-    known = {name: told[name] for name in ("queue", "task") if name in told}
+    known = {name: said[name] for name in ("queue", "task") if name in said}
+    said |= {"ids": first_ids(ids), "number": len(ids), "jobs": number_of(ids)}
     logger.log(level, text, said, extra=about_jobs(ids, **known))
 
 
