@@ -1,5 +1,7 @@
 """Jobs of crashed processes are reclaimed; a stop waits for that while Redis is reachable."""
 
+from unittest import mock
+
 import pytest
 
 from django_rtq import signals
@@ -168,7 +170,7 @@ def test_a_process_without_blamed_jobs_blames_nobody(broker, shared):
 
 
 @needs("console")
-def test_what_a_killed_process_had_counted_is_sent_once(redis, broker, crash_recovery, shared):
+def test_what_a_killed_process_had_counted_is_sent_once(redis, broker, crash_recovery, shared, monkeypatch):
     counts = make_metrics()
     for queue, task in ((QUEUE, "app.one"), (QUEUE, "app.two"), ("low", "app.one")):
         counts.add(queue, task, "done", "done")
@@ -176,8 +178,11 @@ def test_what_a_killed_process_had_counted_is_sent_once(redis, broker, crash_rec
     shared.confirm_counts()
     crash_recovery.add(shared, crashed=[])
     redis.answer_once(b"-LOADING for a while\r\n")
-    with pytest.raises(BrokerUnavailable):
-        crash_recovery.tick()
+    between_queues = [mock.DEFAULT, mock.DEFAULT, BrokerUnavailable("away"), mock.DEFAULT]
+    monkeypatch.setattr(broker, "settle", mock.Mock(wraps=broker.settle, side_effect=between_queues))
+    for _ in range(2):
+        with pytest.raises(BrokerUnavailable):
+            crash_recovery.tick()
     crash_recovery.tick()
     crash_recovery.tick()
 
