@@ -32,7 +32,7 @@ def read_call(record: bytes) -> tuple[bytes, bytes, int, int, str, Any, Any, dic
 
     The options have the headers as well.
 
-    read_record() takes three times as long. Raises PayloadError, ValueError, KeyError, TypeError or AttributeError.
+    Raises PayloadError, ValueError, KeyError, TypeError or AttributeError.
     """
     line, _, body = record.partition(b"\n")
     _, max_crashes, ready_ms, expires_ms, client = line.split(b" ", 4)
@@ -45,22 +45,23 @@ def read_call(record: bytes) -> tuple[bytes, bytes, int, int, str, Any, Any, dic
 
 def read_record(job_id: str, queue: str, record: bytes, *, failures: int = 0, crashes: int = 0) -> Job:
     """Read a record as a Job. Raises PayloadError or ValueError."""
-    line, _, body = record.partition(b"\n")
-    header = read_header(line)
-    call = serializer.loads(body)
-    if not isinstance(call, dict) or not isinstance(call.get("task"), str):
+    try:
+        _, _, _, _, task, args, kwargs, options = read_call(record)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("This record names no task.") from error
+    if not isinstance(task, str):
         raise ValueError("This record names no task.")
     return Job(
         id=job_id,
-        task=call.pop("task"),
+        task=task,
         queue=queue,
-        **header,
-        args=call.pop("args", []),
-        kwargs=call.pop("kwargs", {}),
+        **read_header(record.partition(b"\n")[0]),
+        args=list(args),
+        kwargs=kwargs,
         attempt=failures + crashes + 1,
         failures=failures,
-        headers=call.pop("headers", {}),
-        options=call,
+        headers=options.pop("headers", {}),
+        options=options,
     )
 
 

@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from django_rtq.core.broker import scripts
 from django_rtq.core.broker.schedule_store import ScheduleState
@@ -20,7 +18,7 @@ from django_rtq.core.jobs.outcome import (
     write_expired,
     write_succeeded,
 )
-from django_rtq.core.jobs.record import has_body, read_call, read_head, read_leniently, read_record
+from django_rtq.core.jobs.record import has_body, read_head, read_leniently
 from django_rtq.exceptions import WorkerLost
 from tests.support.jobs import KEEP_MS, QUEUE, claimed_job, dead_job, new_job, queued_job, settle, suspect_job
 from tests.support.server_clock import server_ms
@@ -85,29 +83,6 @@ def test_python_reads_the_header_that_requeue_writes(redis, broker, readers):
     assert after["ready_ms"] >= before["ready_ms"]
     assert after["expires_ms"] == 0
     assert has_body(record, BODY)
-
-
-@given(
-    st.integers(-100, 100),
-    st.integers(0, 9),
-    st.integers(0, 10**14),
-    st.sampled_from(CLIENTS),
-    st.lists(st.integers()),
-    st.dictionaries(st.sampled_from("abc"), st.integers()),
-    st.sampled_from(["", '"max_attempts":3']),
-)
-def test_the_fast_reader_of_workers_agrees_with_the_plain_one(priority, crashes, at, client, args, kwargs, options):
-    members = [f'"args":{json.dumps(args)}'] * bool(args) + [f'"kwargs":{json.dumps(kwargs)}'] * bool(kwargs)
-    body = write_body(TASK, ",".join(members), options)
-    record = f"{priority} {crashes} {at} {2 * at} {client}\n{body}".encode()
-
-    client_bytes, max_crashes, ready_ms, expires_ms, task, *call = read_call(record)
-
-    job = read_record("j1", QUEUE, record)
-    assert (client_bytes.decode(), int(max_crashes), ready_ms, expires_ms, task) == (
-        job.client, job.max_crashes, job.ready_ms, job.expires_ms, job.task,
-    )  # fmt: skip
-    assert [list(call[0]), *call[1:]] == [job.args, job.kwargs, job.options]
 
 
 # -- failures
