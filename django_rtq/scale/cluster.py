@@ -26,8 +26,9 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from django_rtq.core.broker.redis.client import WrongAddress
 from django_rtq.core.broker.redis.commands import Command, Mending, Pause, with_dependent
-from django_rtq.core.broker.redis.masters import Address, WrongAddress, no_retry
+from django_rtq.core.broker.redis.connections import Address, no_retry
 from django_rtq.scale.masters import Master, MovingService
 
 #: Timeout of a node that is asked for the slots, and of asking them all.

@@ -18,12 +18,12 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import SentinelConnectionPool, SentinelManagedConnection
 
 from django_rtq.core.broker.redis.commands import Command, Mending
-from django_rtq.core.broker.redis.masters import Address
+from django_rtq.core.broker.redis.connections import Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovingService:
-    """A Service of core/broker/redis/masters.py."""
+    """A Service of core/broker/redis/connections.py."""
 
     is_cluster: ClassVar[bool] = False
     master_class: ClassVar[type[Any]]  # a Master, made of the service

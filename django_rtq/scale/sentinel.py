@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from redis.exceptions import RedisError
 from redis.sentinel import Sentinel
 
-from django_rtq.core.broker.redis.masters import no_retry
+from django_rtq.core.broker.redis.connections import no_retry
 from django_rtq.scale.masters import Master, MovingService
 
 #: Timeout of a Sentinel. Sentinels are asked one after the other, so it has to be short.

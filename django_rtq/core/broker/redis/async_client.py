@@ -23,12 +23,13 @@ from django_rtq.core.broker.redis.client import (
     connect_error,
     exchange,
     in_settings_of,
+    is_current,
     mended,
+    note_loss,
     translate_error,
     translated,
 )
 from django_rtq.core.broker.redis.commands import Command, Steps, arun_steps, checked, command_hooks, hooked
-from django_rtq.core.broker.redis.masters import is_current, note_loss
 from django_rtq.core.broker.redis.speedups import FewIdleConnections, pack
 from django_rtq.exceptions import BrokerUnavailable
 

@@ -12,10 +12,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from django_rtq.core.broker.redis.client import send, translate_error
+from django_rtq.core.broker.redis.client import MOVING_SECONDS, has_moved, is_current, note_loss, send, translate_error
 from django_rtq.core.broker.redis.commands import Command, command_hooks, hooked
 from django_rtq.core.broker.redis.connections import ConnectionSettings
-from django_rtq.core.broker.redis.masters import PAUSE_SECONDS, has_moved, is_current, note_loss
 from django_rtq.core.broker.redis.speedups import can_read_within, received_reply
 
 #: How long the server holds a read without a token. Proxies must not close idle connections earlier.
@@ -117,7 +116,7 @@ class BlockingReader:
             connection = self._connection
             self.close()
             if has_moved(connection, error):  # no token came
-                time.sleep(PAUSE_SECONDS)
+                time.sleep(MOVING_SECONDS)
                 return None
             if not isinstance(error, ResponseError) and connection is not None:
                 note_loss(connection)

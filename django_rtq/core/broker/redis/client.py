@@ -23,7 +23,6 @@ from django_rtq.core.broker.redis.commands import (
     script_of,
     with_dependent,
 )
-from django_rtq.core.broker.redis.masters import WrongAddress, has_moved, note_loss
 from django_rtq.core.broker.redis.speedups import FewIdleConnections, IdleConnections, pack
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, BrokerUnavailable
 
@@ -57,7 +56,34 @@ LEADS_TO_CLUSTER = (
     "addresses of some nodes, or redis+cluster://host:port,host:port."
 )
 
+MOVING_SECONDS = 0.05  # between two blocking reads while the master moves
+
 T = TypeVar("T")
+
+
+class WrongAddress(redis_exceptions.ConnectionError):
+    """RTQ["REDIS"] leads to something else than it says, and waiting does not help. The message says the cure."""
+
+
+# -- connections to a master that moves, behind Sentinels or in a Cluster, have a Master of scale/masters.py
+
+
+def is_current(connection: Any) -> bool:
+    """False if this connection leads to a former master. Check it before sending a command."""
+    return bool(getattr(connection, "is_current", True))
+
+
+def note_loss(connection: Any) -> None:
+    """This connection was lost: if its master may have moved, the next one looks for it."""
+    master = getattr(connection, "master", None)
+    if master is not None:
+        master.forget((connection.host, connection.port))
+
+
+def has_moved(connections: Any, error: Any) -> bool:
+    """Whether this error, of a connection or of one of a pool, says that nothing was executed, as the master moves."""
+    master = getattr(connections, "master", None)
+    return master is not None and master.has_moved(error)
 
 
 def wrong_address(pool: redis.ConnectionPool, error: Exception) -> str | None:

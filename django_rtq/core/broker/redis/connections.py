@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import starmap
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import redis
+from redis.backoff import NoBackoff
 from redis.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
+from redis.retry import Retry
 
 from django_rtq.core.broker.redis.client import InSettings
-from django_rtq.core.broker.redis.masters import Service, no_retry
 
 SETTING = 'RTQ["REDIS"]'
 #: Timeouts of commands and of connecting, unless RTQ sets others.
@@ -41,6 +42,32 @@ KEEPALIVE = {
 _IDENTITY = frozenset(
     "host port path socket_type username password credential_provider redis_connect_func protocol".split()
 )
+
+
+Address = tuple[str, int]
+
+
+class Service(Protocol):
+    """What has a master that moves: Sentinels, or a Cluster."""
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the master has a slot of a Cluster, and no database."""
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """Some servers that know the master."""
+
+    def url(self, addresses: str, scheme: str, db: int) -> str:
+        """Where it is, without credentials."""
+
+    def pool(self, **arguments: Any) -> redis.ConnectionPool:
+        """A new pool of connections, whose `master` is a Master of scale/masters.py."""
+
+
+def no_retry() -> Retry:
+    """No retries by redis-py: only the caller knows whether a command may be sent twice."""
+    return Retry(NoBackoff(), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

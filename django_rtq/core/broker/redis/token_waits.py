@@ -11,9 +11,8 @@ from weakref import WeakKeyDictionary
 import redis
 
 from django_rtq.core.broker.redis.async_client import AsyncConnections, AsyncRedisClient, fail, resolve
-from django_rtq.core.broker.redis.client import in_settings_of, translate_error
+from django_rtq.core.broker.redis.client import MOVING_SECONDS, has_moved, in_settings_of, translate_error
 from django_rtq.core.broker.redis.commands import Token
-from django_rtq.core.broker.redis.masters import PAUSE_SECONDS, has_moved
 from django_rtq.exceptions import BrokerError
 
 MAX_LISTS = 100  # of one connection: each token that comes makes Redis go through all of them
@@ -120,7 +119,7 @@ class _Reader:
         seconds = THREAD_SECONDS if self._connections.needs_threads else BLOCK_SECONDS
         (reply,) = await self._connections.round_trip([("BLPOP", *self._read, self._own.key, seconds)])
         if has_moved(self._connections.pool, reply):
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(MOVING_SECONDS)
             return
         if isinstance(reply, Exception):
             raise translate_error(reply, None, in_settings_of(self._connections.pool)) from reply
