@@ -28,7 +28,7 @@ def double(calls):
 def pick(calls):
     """Does what the second argument of each call says."""
     _tell(calls)
-    kinds = {"fail": ValueError("no"), "later": Retry(after=60), "bury": Bury("never")}
+    kinds = {"fail": ValueError("no"), "later": Retry(after=60), "bury": Bury("never"), "memory": MemoryError()}
     raise BatchFailed({n: kinds[call.args[1]] for n, call in enumerate(calls) if call.args[1] in kinds})
 
 

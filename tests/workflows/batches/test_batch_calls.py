@@ -172,6 +172,15 @@ def test_a_process_without_memory_has_to_exit_and_none_has_failed(make, monkeypa
     assert session.outcomes == {}
 
 
+def test_a_call_that_its_function_had_no_memory_for_fails_alone(make, journal):
+    runner, session, _ = make(1)
+    first = run_of("a", "pick", "memory")
+    first.others = [run_of("b", "pick", "well")]
+    runner.run([first])
+
+    assert kinds(session) == {"a": Retried, "b": Acked}
+
+
 def test_jobs_that_must_not_run_twice_are_settled_before_the_next_begin(runner, journal):
     runner.run([together("ab", max_crashes=0)])
 

@@ -156,6 +156,8 @@ class Executor:
                 )
             if run.part is not None and run.part.has_asked:
                 run.part.end(run)
+        except MemoryError:
+            raise
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its failure, SystemExit as well
             outcome = self.failed(run, error, time.perf_counter() - started)
         else:
@@ -184,9 +186,11 @@ class Executor:
             result = await self.coroutines.limited(called, limit, run.job_id)
             if run.part is not None and run.part.has_asked:
                 await sync_to_async(run.part.end)(run)
+        except MemoryError:
+            raise
         except BaseException as error:  # noqa: BLE001 - a CancelledError of the job itself as well
             seconds = time.perf_counter() - started
-            if run.part is not None and not isinstance(error, MemoryError):
+            if run.part is not None:
                 await run.part.aleave()
             return self.failed(run, error, seconds)
         return self.succeeded(run, result, time.perf_counter() - started)
@@ -196,9 +200,7 @@ class Executor:
         self.shared.set_deadline(time.monotonic() + seconds + self.config.kill_grace_seconds, entry)
 
     def failed(self, run: Run, error: BaseException, seconds: float) -> Outcome:
-        """What follows from what the function has raised. Raises a MemoryError again."""
-        if isinstance(error, MemoryError):
-            raise error
+        """What follows from what the function has raised."""
         run.seconds = seconds
         cause, failures = error, run.failures
         if run.part is not None:
