@@ -6,6 +6,7 @@ The filter of each is the query of a search, whose words are chips. Nothing is i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -48,11 +49,6 @@ _FIELDS: dict[str, tuple[Any, Callable[[Sequence[JobDetails]], Iterable[str]]]] 
 }
 
 
-def _word(field: str, value: str) -> str:
-    """As a person writes it: a time stays relative."""
-    return f"since:{value}" if field == "since" else str(Selection().narrowed(**{field: value}))
-
-
 def chips(
     text: str, jobs: Sequence[JobDetails], url: Callable[[str], str], *, fixed: Collection[str] = ()
 ) -> dict[str, Any]:
@@ -65,10 +61,10 @@ def chips(
     menus = []
     for field, (title, values) in _FIELDS.items():
         found = [] if field in fixed or field in given else list(dict.fromkeys(filter(None, values(jobs))))
-        names = LIST_LABELS if field == "state" else {}
-        options = [
-            (names.get(value, clean_text(value, 60)), url(" ".join([*words, _word(field, value)]))) for value in found
-        ]
+        names, options = LIST_LABELS if field == "state" else {}, []
+        for value in found:
+            word = f"since:{value}" if field == "since" else str(Selection().narrowed(**{field: value}))
+            options.append((names.get(value, clean_text(value, 60)), url(" ".join([*words, word]))))
         if options:
             menus.append({"title": title, "options": options})
     without = (" ".join(words[:place] + words[place + 1 :]) for place in range(len(words)))
@@ -101,6 +97,17 @@ class JobTable:
         fields = ("queue", "state", *(() if self.state in ("retrying", "dead") else ("class",)))
         matching = {"q": str(replace(self.filter, queues=[self.queue], states=[self.state]))}
         next_url = self.url(url, after=page.next_cursor, before=self.before + len(jobs)) if page.next_cursor else ""
+        searched = _("%(count)s searched so far; there are more.") % {"count": format_number(page.searched)}
+        first, last = format_number(self.before + 1), format_number(self.before + len(jobs))
+        whole = format_number(max(getattr(details, self.state), self.before + len(jobs)))
+        range_text = _("%(first)s–%(last)s of %(number)s")  # noqa: RUF001 - an en dash between numbers
+        range_text %= {"first": first, "last": last, "number": whole}
+        empty = JOB_LISTS[self.state].empty
+        if self.filter.is_filtered:
+            range_text = f"{first}–{last}. {'' if page.is_complete else searched}".strip()  # noqa: RUF001
+            empty = Empty(_("No matching jobs."), _("Change the filter or choose another state."))
+        elif self.cursor:
+            empty = Empty(_("No more jobs."))
         return {
             "state": self.state,
             "tabs": [
@@ -119,37 +126,12 @@ class JobTable:
             "verbs": verbs,
             # Redis does not know what is hidden from people, and would find it by a text.
             "all_urls": {verb: url(f"job_bulk_{verb}", query=matching) for verb in verbs if not self.filter.text},
-            "range_text": _range_text(self, page, getattr(details, self.state)),
+            "range_text": range_text,
             "next_url": next_url,
             "first_url": self.url(url) if self.cursor else "",
             "is_costly": self.filter.is_filtered and page.searched > MAX_REFRESHED,
-            "empty": _if_empty(self, page),
+            "empty": Empty(_("No match yet."), searched) if page.next_cursor else empty,
         }
-
-
-def _range_text(table: JobTable, page: JobPage, total: int) -> str:
-    first, last = format_number(table.before + 1), format_number(table.before + len(page.jobs))
-    if table.filter.is_filtered:
-        text = f"{first}–{last}."  # noqa: RUF001 - an en dash between numbers
-        return text if page.is_complete else f"{text} {_searched_text(page)}"
-    whole = format_number(max(total, table.before + len(page.jobs)))
-    return _("%(first)s–%(last)s of %(number)s") % {  # noqa: RUF001 - an en dash between numbers
-        "first": first,
-        "last": last,
-        "number": whole,
-    }
-
-
-def _searched_text(page: JobPage) -> str:
-    return _("%(count)s searched so far; there are more.") % {"count": format_number(page.searched)}
-
-
-def _if_empty(table: JobTable, page: JobPage) -> Empty:
-    if page.next_cursor:
-        return Empty(_("No match yet."), _searched_text(page))
-    if table.filter.is_filtered:
-        return Empty(_("No matching jobs."), _("Change the filter or choose another state."))
-    return Empty(_("No more jobs.")) if table.cursor else JOB_LISTS[table.state].empty
 
 
 class JobSearch:
@@ -167,11 +149,23 @@ class JobSearch:
         self.seen = query_params.get_int(data, "seen", 0) if self.cursor else 0  # jobs looked at for the pages before
         self.is_stopped = "stop" in data  # the browser does not continue by itself until there is a match
 
-    def find_by_id(self) -> JobDetails | None:
-        """The job, if the query is its id."""
-        job_id, is_of_all = self.query.only_text if self.query else "", self.readers.is_of_all_shards
-        if not job_id or self.cursor:
-            return None
+    def elsewhere(self, url: PageUrl) -> str:
+        """The address of what the query names: of the job or the row of the outbox with this id, or of the list of a
+        queue, if it is about one, and about one state. There one can act on all. "": it names nothing of these.
+        """
+        query = self.query
+        job_id = query.only_text if query and not self.cursor else ""
+        if job_id and (job := self._find(job_id)):
+            return url("job_change", job.id, query={"queue": job.queue})
+        with suppress(DatabaseError):
+            if made_at(job_id) is not None and waiting_rows(self.readers.places, 1, job_id):
+                return url("job_outbox", query={"search": self.text})
+        if query and len(query.queues) == len(query.states) == 1 and query.queues[0] in self.readers.queues.names():
+            return self._list_url(url, query.queues[0], query.states[0])
+        return ""
+
+    def _find(self, job_id: str) -> JobDetails | None:
+        is_of_all = self.readers.is_of_all_shards
         try:
             return (AllShards() if shard_numbers() and not is_of_all else self.readers).find(job_id)
         except JobNotFound:
@@ -180,22 +174,6 @@ class JobSearch:
             if not is_of_all:
                 raise
             return None  # the page says that its shard does not answer
-
-    def is_in_outbox(self) -> bool:
-        """Whether the query is the id of a job that waits in the outbox."""
-        job_id = self.query.only_text if self.query and not self.cursor else ""
-        try:
-            return made_at(job_id) is not None and bool(waiting_rows(self.readers.places, 1, job_id))
-        except DatabaseError:
-            return False
-
-    def list_url(self, url: PageUrl) -> str:
-        """The URL of the list of a queue, if the query is about one, and about one state. There one can act on all."""
-        query = self.query
-        if not query or len(query.queues) != 1 or len(query.states) != 1:
-            return ""
-        is_used = query.queues[0] in self.readers.queues.names()
-        return self._list_url(url, query.queues[0], query.states[0]) if is_used else ""
 
     def _list_url(self, url: PageUrl, queue: str, state: str) -> str:
         words = [word for word in words_of(self.text) if not word.startswith(("queue:", "state:"))]

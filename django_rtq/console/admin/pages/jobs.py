@@ -69,12 +69,7 @@ class JobAdmin(BulkPages):
     def search(self, request: HttpRequest) -> HttpResponse:
         """Jobs of all queues and states that match a query. The id of a job opens its page."""
         search = JobSearch(request)
-        job = search.find_by_id()
-        if job is not None:
-            return HttpResponseRedirect(self._job_url(job.id, job.queue))
-        if search.is_in_outbox():
-            return HttpResponseRedirect(self.url("job_outbox", query={"search": search.text}))
-        if address := search.list_url(self.url):
+        if address := search.elsewhere(self.url):
             return HttpResponseRedirect(address)
         context = search.context(self.viewer(request))
         return self.render(request, "search.html", context, is_form=True)
@@ -166,12 +161,25 @@ class JobAdmin(BulkPages):
         if job.state is not JobState.DEAD:
             return self._unchanged(request, target)
         form = CallForm(request.POST or None, task=job.task, args=job.args, kwargs=job.kwargs)
-        try:
-            if request.method == "POST" and form.is_valid() and _requeue_changed(request, target, form):
+        if request.method == "POST" and form.is_valid():
+            task, problem = known_task(job.task), ""
+            try:
+                if task and has_committed(task.exactly_once, job.id):
+                    problem = _(
+                        "An earlier run of this job has committed, so its function is not called again, and other "
+                        "arguments would not be used. Requeue it as it is: it succeeds at once. To run the function "
+                        "with other arguments, enqueue a new job."
+                    )
+                else:
+                    _noun(request, target).requeue_changed(form.cleaned_data["args"], form.cleaned_data["kwargs"])
+            except WrongState:
+                return self._unchanged(request, target)
+            except PayloadError as error:
+                problem = str(error)
+            if not problem:
                 message = _("Job %(id)s was requeued with the new arguments.")
                 return self._succeeded(request, target, _("Requeued with changed arguments."), message)
-        except WrongState:
-            return self._unchanged(request, target)
+            form.add_error(None, problem)
         return self.ask(request, OF_JOB["edit"], target, "edit.html", job=job, form=form, verb=_("Requeue"))
 
     def send(self, request: HttpRequest, name: str) -> HttpResponse:
@@ -233,25 +241,6 @@ def why_unchanged(readers: Readers, target: Target) -> str:
         return str(OF_JOB["requeue"].nothing % target.words)
     text = _("Nothing was done: job %(id)s is now %(state)s. Someone else may have acted first.")
     return text % {**target.words, "state": str(STATE_LABELS[job.state])}
-
-
-def _requeue_changed(request: HttpRequest, target: Target, form: CallForm) -> bool:
-    """Requeue a dead letter with the arguments of a form. False: the form says why not. Raises WrongState."""
-    task = known_task(target.row.task)
-    if task and has_committed(task.exactly_once, target.name):
-        text = _(
-            "An earlier run of this job has committed, so its function is not called again, and other arguments "
-            "would not be used. Requeue it as it is: it succeeds at once. To run the function with other "
-            "arguments, enqueue a new job."
-        )
-        form.add_error(None, text)
-        return False
-    try:
-        _noun(request, target).requeue_changed(form.cleaned_data["args"], form.cleaned_data["kwargs"])
-    except PayloadError as error:
-        form.add_error(None, str(error))
-        return False
-    return True
 
 
 # -- what became of a job
