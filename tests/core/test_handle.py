@@ -70,10 +70,10 @@ def test_a_handle_knows_the_state_through_a_whole_life(broker, readers):
 
 def test_a_result_is_remembered_and_redis_is_not_asked_again(broker):
     handle = finished(broker, outcome=outcome(3))
-    assert handle.result == 3
+    assert handle.get() == 3
 
     with override_settings(RTQ={"REDIS": UNREACHABLE}):
-        assert (handle.result, handle.state) == (3, JobState.SUCCEEDED)
+        assert (handle.get(), handle.result, handle.state) == (3, 3, JobState.SUCCEEDED)
         with pytest.raises(BrokerUnavailable):
             handle.refresh()
 
@@ -90,7 +90,8 @@ def test_there_is_no_result_of_a_job_that_is_not_done(broker):
 def test_there_is_no_result_where_none_is_kept(broker):
     handle = finished(broker, outcome="")
 
-    assert handle.state is JobState.SUCCEEDED
+    assert (handle.state, handle.get()) == (JobState.SUCCEEDED, None)
+    handle = JobHandle(handle.id, QUEUE)
     with pytest.raises(WrongState) as caught:
         _ = handle.result
     assert str(caught.value) == (
@@ -212,42 +213,26 @@ def test_a_job_that_will_be_over(broker, later):
     assert handle.state is JobState.SUCCEEDED
 
 
-def test_a_result_that_was_read_is_not_read_again(broker, redis):
+FAILURE = json.dumps({"error_class": "ValueError", "error": "no", "traceback": "Traceback: here"})
+
+
+@pytest.mark.parametrize(
+    ("verb", "details", "told"),
+    [
+        ("bury", {}, "is dead. it broke"),
+        ("bury", {"error": FAILURE}, "is dead. ValueError: no\n\nTraceback: here"),
+        ("expire", {"outcome": '{"state":"expired"}'}, "is expired."),
+    ],
+)
+def test_a_job_that_has_failed_tells_of_its_last_failure(broker, later, verb, details, told):
     handle = add.delay(1)
-    run(broker, handle, outcome=outcome(3))
-    assert handle.get() == 3
-    redis.flushdb()
-
-    assert handle.get() == 3
-
-
-def test_where_no_result_is_kept_it_is_none(broker):
-    handle = add.delay(1)
-    run(broker, handle, outcome="")
-
-    assert handle.get() is None
-
-
-def test_a_dead_job_tells_of_its_last_failure(broker, later):
-    handle = add.delay(1)
-    later(lambda: run(broker, handle, "bury"))
+    later(lambda: run(broker, handle, verb, **details))
 
     with pytest.raises(JobFailed) as caught:
         handle.get(PATIENCE)
 
-    assert str(caught.value) == f"Job {handle.id} is dead. it broke"
+    assert str(caught.value) == f"Job {handle.id} {told}"
     assert caught.value.job_id == handle.id
-
-
-def test_a_failure_has_its_traceback(broker):
-    error = json.dumps({"error_class": "ValueError", "error": "no", "traceback": "Traceback: here"})
-    handle = add.delay(1)
-    run(broker, handle, "bury", error=error)
-
-    with pytest.raises(JobFailed) as caught:
-        handle.get()
-
-    assert str(caught.value) == f"Job {handle.id} is dead. ValueError: no\n\nTraceback: here"
 
 
 def test_a_cancelled_job_has_failed(broker, later):
@@ -256,14 +241,6 @@ def test_a_cancelled_job_has_failed(broker, later):
 
     with pytest.raises(JobFailed, match=r" is cancelled\.$"):
         handle.get(PATIENCE)
-
-
-def test_an_expired_job_has_failed(broker):
-    handle = add.delay(1)
-    run(broker, handle, "expire", outcome='{"state":"expired"}')
-
-    with pytest.raises(JobFailed, match=r" is expired\.$"):
-        handle.get()
 
 
 def test_a_job_that_is_thrown_away_is_not_found(broker, readers, later):
