@@ -61,12 +61,12 @@ class LimitStore:
 
     def __init__(self, redis: RedisClient, keys: Keys, config: Config) -> None:
         self._redis = redis
-        self._keys = keys
-        self._config = config
+        self.keys = keys
+        self.config = config
 
     def change(self, queue: str, changes: Mapping[str, str]) -> None:
         """Change the texts of sources: see set_limits.lua. Then let those blocked clients continue that may."""
-        keys = self._keys.of(queue)
+        keys = self.keys.of(queue)
         if not self._redis.execute_one(self._command(queue, "", "", changes), resend=True):
             return  # no client is blocked
         self._check_blocked(keys)
@@ -77,7 +77,7 @@ class LimitStore:
 
     def apply_settings(self, queue: str, started_ms: int, latest_version: str) -> bool:
         """Store the limits of RTQ["QUEUES"] of a worker. False: those of another worker hold, which differ."""
-        keys, own = self._keys.of(queue), Stamp(started_ms, self.digest(queue), self._config.version or "")
+        keys, own = self.keys.of(queue), Stamp(started_ms, self.digest(queue), self.config.version or "")
         while True:
             reads: list[Command] = [("GET", keys.settings_stamp), ("HGETALL", keys.limit_sources)]
             expected, reply = self._redis.execute(reads, resend=True)
@@ -105,7 +105,7 @@ class LimitStore:
 
     def _command(self, queue: str, expected: str | bytes, stamp: str, entries: Mapping[str, str]) -> Command:
         texts = chain.from_iterable(entries.items())
-        return SCRIPTS["set_limits"].call(self._keys.of(queue), (expected, stamp, *texts))
+        return SCRIPTS["set_limits"].call(self.keys.of(queue), (expected, stamp, *texts))
 
     def _check_blocked(self, keys: QueueKeys) -> None:
         """Let those blocked clients continue that may."""
@@ -115,7 +115,7 @@ class LimitStore:
 
     def _entries(self, queue: str) -> dict[str, str]:
         """The limits of the settings, as the hash `limit_sources` has them."""
-        options = self._config.queue(queue)
+        options = self.config.queue(queue)
         limits = {"settings:queue": options.limits, "settings:clients": options.client}
         limits |= {f"settings:client:{name}": values for name, values in options.clients.items()}
         return {source: limits_text(LIMIT_KINDS, values) for source, values in limits.items() if values}
@@ -128,21 +128,19 @@ class SettingsKeeper:
     would take the limits of a deploy back.
     """
 
-    def __init__(self, store: LimitStore, keys: Keys, config: Config, queues: Sequence[str]) -> None:
+    def __init__(self, store: LimitStore, queues: Sequence[str]) -> None:
         self.overruled: list[str] = []  # queues for which other settings hold
         self._store = store
-        self._keys = keys
-        self._default_queue = config.default_queue
-        self._version = config.version or ""
-        self._version_ms = 4 * int(config.lease_seconds * 1000)  # as long as workers that run report theirs
+        self._version_ms = 4 * int(store.config.lease_seconds * 1000)  # as long as workers that run report theirs
         self._digests = {queue: store.digest(queue) for queue in queues}
         self._started_ms = 0
 
     @property
     def reads(self) -> list[Command]:
         """What it has to know. The replies are for do()."""
-        default = self._keys.of(self._default_queue)
-        stamps: Command = ("MGET", *(self._keys.of(queue).settings_stamp for queue in self._digests))
+        keys = self._store.keys
+        default = keys.of(self._store.config.default_queue)
+        stamps: Command = ("MGET", *(keys.of(queue).settings_stamp for queue in self._digests))
         return [("TIME",), ("LINDEX", default.deploys, 0), ("HGETALL", default.versions), stamps]
 
     def info(self) -> dict[str, Argument]:
@@ -171,7 +169,7 @@ class SettingsKeeper:
                 )  # fmt: skip
 
     def _keep(self, queue: str, digest: str, stored: Stamp | None, latest: str, *, is_start: bool) -> bool:
-        own = Stamp(self._started_ms, digest, self._version)
+        own = Stamp(self._started_ms, digest, self._store.config.version or "")
         if stored == own or (stored is None and not digest and not is_start):
             return True
         if stored is not None and not own.wins_over(stored, latest):
@@ -181,5 +179,5 @@ class SettingsKeeper:
 
 def duties(broker: Broker, queues: Sequence[str]) -> list[Chore]:
     """What the heartbeat does for limits."""
-    keeper = SettingsKeeper(broker.limits, broker.keys, broker.config, queues)
+    keeper = SettingsKeeper(broker.limits, queues)
     return [Chore("keeping limits", keeper.do, keeper.reads, keeper.info)]

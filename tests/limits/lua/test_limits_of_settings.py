@@ -20,7 +20,7 @@ def config_with(version=None, **options):
 def started_worker(broker, version=None, **options):
     """What a worker with these options of the queue does at its start. Each starts later than those before."""
     config = config_with(version, **options)
-    keeper = SettingsKeeper(LimitStore(broker.redis, broker.keys, config), broker.keys, config, [QUEUE, "low"])
+    keeper = SettingsKeeper(LimitStore(broker.redis, broker.keys, config), [QUEUE, "low"])
     keeper._started_ms_of_test = next(_starts)
     beat(broker, keeper)
     return keeper
