@@ -25,7 +25,7 @@ def _when_run(path: str) -> Callable[..., Any]:
 
 CHECKS = {
     name: _when_run(f"django_rtq.core.checks.check_{name}")
-    for name in ("settings", "schedules", "middleware", "email", "server", "databases", "commits")
+    for name in ("settings", "declarations", "server", "databases", "commits")
 }
 IN_DEPLOY = ("server", "databases", "commits")
 CHECK_OF_TABLES = _when_run("django_rtq.core.checks.check_tables")

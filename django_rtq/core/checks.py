@@ -72,42 +72,36 @@ def _is_plain(config: Config) -> bool:
     return all(name.startswith(_DJANGOS_CACHES) and "redis" not in name for name in backends)
 
 
-def check_schedules(**kwargs: Any) -> list[CheckMessage]:
-    """rtq.E002: a schedule in the code or in RTQ["SCHEDULES"] is invalid."""
-    return _raised_by(declared_schedules, "rtq.E002")
+def check_declarations(**kwargs: Any) -> list[CheckMessage]:
+    """rtq.E002: a schedule in the code or in RTQ["SCHEDULES"] is invalid.
 
-
-def check_middleware(**kwargs: Any) -> list[CheckMessage]:
-    """rtq.E007: an entry of RTQ["MIDDLEWARE"] cannot be used."""
-
-    def check(config: Config) -> None:
-        if config.middleware:
-            from django_rtq.core.middleware import check
-
-            kinds = {task.is_async for task in all_tasks().values() if not task.internal}
-            check(config.middleware, has_functions=False in kinds, has_coroutines=True in kinds)
-
-    return _raised_by(check, "rtq.E007")
-
-
-def check_email(**kwargs: Any) -> list[CheckMessage]:
-    """rtq.E009: what RTQ["EMAIL"] says about e-mails in the background cannot be used."""
-    return _raised_by(
-        lambda config: config.email and [check() for check in parts("email_check")], "rtq.E009", 'RTQ["EMAIL"]: '
-    )
-
-
-def _raised_by(check: Callable[[Config], object], code: str, about: str = "") -> list[CheckMessage]:
-    """What is wrong with settings that can be read; others are reported as rtq.E001."""
+    rtq.E007: an entry of RTQ["MIDDLEWARE"] cannot be used. rtq.E009: what RTQ["EMAIL"] says about e-mails in the
+    background cannot be used.
+    """
     try:
         config = get_config()
     except ConfigurationError:
-        return []
-    try:
-        check(config)
-    except (ConfigurationError, InvalidTask) as error:
-        return [Error(f"{about}{error}", id=code)]
-    return []
+        return []  # reported as rtq.E001
+    checks: list[tuple[str, str, Callable[[Config], object]]] = [
+        ("rtq.E002", "", declared_schedules),
+        ("rtq.E007", "", _check_middleware),
+        ("rtq.E009", 'RTQ["EMAIL"]: ', lambda config: config.email and [check() for check in parts("email_check")]),
+    ]
+    problems: list[CheckMessage] = []
+    for code, about, check in checks:
+        try:
+            check(config)
+        except (ConfigurationError, InvalidTask) as error:
+            problems.append(Error(f"{about}{error}", id=code))
+    return problems
+
+
+def _check_middleware(config: Config) -> None:
+    if config.middleware:
+        from django_rtq.core.middleware import check
+
+        kinds = {task.is_async for task in all_tasks().values() if not task.internal}
+        check(config.middleware, has_functions=False in kinds, has_coroutines=True in kinds)
 
 
 def check_server(**kwargs: Any) -> list[CheckMessage]:

@@ -5,7 +5,7 @@ from django.test import override_settings
 
 from django_rtq import Task, cron, every, task
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.checks import check_schedules
+from django_rtq.core.checks import check_declarations
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.job import is_member
 from django_rtq.core.scheduler.registry import declared_schedules
@@ -65,7 +65,7 @@ def test_settings_that_make_no_sense_are_refused(options, problem):
     assert str(caught.value).startswith("RTQ[\"SCHEDULES\"]['a']: ")
     assert problem in str(caught.value)
     with override_settings(RTQ={"REDIS": UNREACHABLE, "SCHEDULES": {"a": options}}):
-        assert [(error.id, error.msg) for error in check_schedules()] == [("rtq.E002", str(caught.value))]
+        assert [(error.id, error.msg) for error in check_declarations()] == [("rtq.E002", str(caught.value))]
 
 
 def test_an_internal_task_is_known_by_its_name(monkeypatch):
@@ -80,7 +80,7 @@ def test_settings_do_not_schedule_internal_tasks():
     options = {"task": "inner", "every": 5, "args": ["mail", "discard", {}, 10**15]}
 
     with override_settings(RTQ={"REDIS": UNREACHABLE, "SCHEDULES": {"a": options}}):
-        (error,) = check_schedules()
+        (error,) = check_declarations()
     assert (error.id, "is internal to django_rtq" in error.msg) == ("rtq.E002", True)
 
 
@@ -94,12 +94,12 @@ def test_two_of_one_name_are_refused():
 @override_settings(RTQ={"REDIS": UNREACHABLE})
 def test_the_check_finds_nothing_wrong_with_what_is_right():
     declare(every(minutes=1))
-    assert check_schedules() == []
+    assert check_declarations() == []
 
 
 @pytest.mark.parametrize("value", [["a"], {"a": "b"}, {1: {}}, {"": {}}, "x"])
 def test_schedules_of_another_shape_are_refused(value):
     with override_settings(RTQ={"REDIS": UNREACHABLE, "SCHEDULES": value}):
-        assert check_schedules() == []  # another check says so
+        assert check_declarations() == []  # another check says so
         with pytest.raises(ConfigurationError, match="has to be a dictionary of names and options"):
             get_broker()
