@@ -180,7 +180,7 @@ class JobSteps:
             known = ", ".join(sorted(connections))
             raise InvalidStep(f"{self._task}: atomic_step() uses database {alias!r}, but DATABASES has: {known}.")
         # The name is hashed: databases compare texts in ways of their own, and the column has a length.
-        digest = hashlib.blake2b(str(name).encode(), digest_size=16).hexdigest()
+        digest = hashlib.blake2b(str(name).encode(errors="replace"), digest_size=16).hexdigest()
         call = partial(self._call, name, function, args, kwargs)
         row_id = f"{self._holder.job_id}{STEP_MARK}{digest}"
         return self._step(name, partial(commit_once, alias, self._task, row_id, self._holder.queue, call))

@@ -55,6 +55,7 @@ SCENES = {
     "twice": lambda context: [context.step("a", add, number) for number in (1, 2)],
     "in_a_helper": lambda context: current_job().step("a", add, 1, 2),
     "no_text": lambda context: context.step(7, add),
+    "no_utf_8": lambda context: context.atomic_step("\ud800", add),
     "no_json": lambda context: context.step("a", object),
     "large": lambda context: context.step("a", lambda: "é" * 32_768),
     "many": lambda context: [context.step(f"step {number}", add, number) for number in range(4)],
@@ -121,6 +122,7 @@ def test_a_name_may_come_once_in_a_run(redis):
     ("name", "words"),
     [
         ("no_text", "the name of a step is '7', but has to be a str"),
+        ("no_utf_8", r"the name of a step is '\\ud800', but"),
         ("no_json", "the result of step 'a' of .*run"),
         ("large", r"the result of step 'a' has 65,538 bytes of JSON, and 65,536 are the most"),
         ("coroutine", "Write `await context.astep"),
