@@ -30,7 +30,7 @@ from django_rtq.console.reading.members import WorkflowStep, step_of
 from django_rtq.console.reading.selection import STATES
 from django_rtq.console.redaction import redacted
 from django_rtq.console.subjects.jobs import JOBS, TIMES, written_text
-from django_rtq.core.broker.task_backends import place_of_job
+from django_rtq.core.broker.task_backends import place_of_job, shard_of
 from django_rtq.core.commands.command import WRONG_USAGE, one_line
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
@@ -102,10 +102,10 @@ class Command(SheetCommand):
     def do_show(self, options: dict[str, Any]) -> None:
         readers = self.readers
 
-        def find(name: str) -> tuple[JobDetails, str, WorkflowStep | None]:
+        def find(name: str) -> tuple[JobDetails, str, int | None, WorkflowStep | None]:
             job, position = readers.find_with_position(name, options["queue"])
-            member = step_of(in_named_queue(job, options).id, place_of_job(readers.place, job.id))
-            return redacted(job), waiting_reason(job, position), member
+            place = place_of_job(readers.place, in_named_queue(job, options).id)
+            return redacted(job), waiting_reason(job, position), shard_of(place), step_of(job.id, place)
 
         jobs, problems = self._find(options, find)
         if options["json"]:
@@ -138,10 +138,12 @@ class Command(SheetCommand):
 # -- one job, redacted
 
 
-def job_dict_in_full(job: JobDetails, waiting_reason: str, member: WorkflowStep | None = None) -> dict[str, Any]:
+def job_dict_in_full(
+    job: JobDetails, waiting_reason: str, shard: int | None, member: WorkflowStep | None
+) -> dict[str, Any]:
     """A job as JSON, with all that is known of it."""
     return {
-        **JOBS.as_dict(job, of_shards=job.shard is not None),
+        **JOBS.as_dict(job, of_shards=shard is not None),
         "waiting_reason": waiting_reason,
         "exactly_once": written_text(job) or None,
         "workflow": member and {"id": member.workflow.id, "name": member.workflow.name, "step": member.step.number},
@@ -159,9 +161,9 @@ def _with_time(item: object, names: Sequence[str], time: str) -> dict[str, Any]:
     return {**facts(item, names), time: at.isoformat() if at else None}
 
 
-def job_lines(job: JobDetails, waiting_reason: str, member: WorkflowStep | None = None) -> Iterator[str]:
+def job_lines(job: JobDetails, waiting_reason: str, shard: int | None, member: WorkflowStep | None) -> Iterator[str]:
     """A job as text, a fact on each line, and its failed runs with their tracebacks, the newest first."""
-    for name, text in _facts(job, waiting_reason, member).items():
+    for name, text in _facts(job, waiting_reason, shard, member).items():
         if text:
             yield f"{name + ':':<12}{one_line(text)}"
     for attempt in reversed(job.attempts):
@@ -178,7 +180,7 @@ def job_lines(job: JobDetails, waiting_reason: str, member: WorkflowStep | None 
     yield from _log(job)
 
 
-def _facts(job: JobDetails, waiting_reason: str, member: WorkflowStep | None) -> dict[str, str]:
+def _facts(job: JobDetails, waiting_reason: str, shard: int | None, member: WorkflowStep | None) -> dict[str, str]:
     """What is printed of it, by name; "": nothing."""
     result = "(lost)" if job.is_result_lost else as_json(job.result)
     failed, crashed, flow = number(job.failures), number(job.crashes), member and member.workflow
@@ -190,7 +192,7 @@ def _facts(job: JobDetails, waiting_reason: str, member: WorkflowStep | None) ->
         "Written": written_text(job),
         "Task": job.task or "(unreadable)",
         "Queue": job.queue,
-        "Shard": "" if job.shard is None else str(job.shard),
+        "Shard": "" if shard is None else str(shard),
         "Client": job.client or "-",
         "Workflow": f"{flow.id} {flow.name}, {flow.state}. {step}" if flow else "",
         "Blocked": member.blocked_by if member else "",

@@ -16,6 +16,7 @@ from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.core.checks import check_settings
 from django_rtq.core.jobs.job import new_job_id, with_shard
 from django_rtq.core.tasks import registry
+from django_rtq.core.tasks.task import on_backend
 from django_rtq.monitoring.prometheus import metrics_text
 from tests.app import tasks
 from tests.scale.shards.conftest import client_of
@@ -233,6 +234,18 @@ def test_a_backend_without_a_redis_of_its_own_is_all_shards(shards):
         assert rtq.at("default").jobs.count() == 2
         assert "Shards 0, 1" in run("rtq", "--check", "--backend", "default", code=2)
         assert "TASKS has no backend 'defualt'" in run("rtq_queues", "list", "--backend", "defualt", code=64)
+
+
+def test_a_job_of_a_backend_with_a_redis_of_its_own_is_in_no_shard(shards):
+    def shown(job, *options):
+        (told,) = json.loads(run("rtq_jobs", "show", job.id, "--json", *options))
+        return told.get("shard"), "Shard:" in run("rtq_jobs", "show", job.id, *options)
+
+    own = {"BACKEND": "django_rtq.backend.RTQBackend", "QUEUES": [], "OPTIONS": {"DB": 5}}
+    with override_settings(TASKS={"default": {"BACKEND": own["BACKEND"]}, "reports": own}):
+        assert shown(enqueue(0)) == (0, True)
+        assert shown(on_backend(tasks.note, "reports").delay("x"), "--backend", "reports") == (None, False)
+        get_broker("reports").close()
 
 
 def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatch):
