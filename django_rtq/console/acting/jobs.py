@@ -128,8 +128,8 @@ def _of_one(do: Callable[[OneJob, Target], Any], **words: Any) -> Verb:
     """A verb of one job."""
     return Verb(
         do=lambda place, target: do(OneJob(place, target.name, target.queue), target),
-        nothing=_NO_LONGER, refused={WrongState: _NO_LONGER}, **words,
-    )  # fmt: skip
+        **{"nothing": _NO_LONGER, "refused": {WrongState: _NO_LONGER}, **words},
+    )
 
 
 _NO_LONGER = gettext_lazy("Nothing was done: job %(id)s no longer exists. Someone else may have discarded it.")
@@ -167,8 +167,11 @@ OF_JOB: dict[str, Verb] = {
         question=gettext_lazy("Requeue job %(id)s in another queue?"),
         consequence=gettext_lazy("It is queued there, with all its attempts."),
     ),
-    "edit": Verb(
+    "edit": _of_one(
+        lambda job, target: job.requeue_changed(*target.value),
         name="edit", label=gettext_lazy("Requeue with other arguments"), permission=permissions.EDIT,
+        log=gettext_lazy("Requeued with changed arguments."),
+        done=gettext_lazy("Job %(id)s was requeued with the new arguments."),
         applies=lambda job: _is_dead(job) and not is_internal(job.task), is_harmless=True,
         title=gettext_lazy("Requeue with other arguments"), question=gettext_lazy("Requeue with other arguments"),
     ),
@@ -181,8 +184,12 @@ OF_JOB: dict[str, Verb] = {
         question=gettext_lazy("Discard job %(id)s?"),
         consequence=gettext_lazy("Its arguments and failures are deleted. This cannot be undone."),
     ),
-    "send": Verb(
+    "send": _of_one(
+        lambda job, target: job.send(target.row.event, target.value[0], token=target.value[1]),
         name="send", label=gettext_lazy("Send an event"), permission=permissions.EDIT, is_harmless=True,
+        log=gettext_lazy("Sent event %(event)s."),
+        done=gettext_lazy("Job %(id)s has got the event."),
+        refused={WrongState: gettext_lazy("Nothing was done: %(error)s")},
         applies=lambda job: bool(job.event),
         title=gettext_lazy("Send an event"),
         question=gettext_lazy("Job %(id)s waits for event %(event)s."),

@@ -26,6 +26,7 @@ class Target(NamedTuple):
     title: str = ""  # what people call it, if not by its name
     to: str = ""  # the queue in which a job is requeued, if not in its own
     row: Any = None  # what was found of it, if that was looked up
+    value: Any = None  # what a form says
 
     @property
     def words(self) -> dict[str, Any]:
@@ -78,7 +79,7 @@ class Verb:
         except RTQError as error:
             if type(error) not in self.refused:
                 raise
-            problem = str(self.refused[type(error)] % {**words, "error": error})
+            problem = str(self.refused[type(error)] % {**words, "error": clean_text(error, 300)})
             answer = getattr(error, "paused", None)  # the queues in which it was done
             if not answer:
                 return Said("refused", problem, problem=problem)

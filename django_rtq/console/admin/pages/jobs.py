@@ -19,7 +19,7 @@ from django_rtq.console import permissions
 from django_rtq.console.acting.jobs import OF_JOB
 from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.admin import query_params
-from django_rtq.console.admin.action_log import log_action, who_requeued
+from django_rtq.console.admin.action_log import who_requeued
 from django_rtq.console.admin.forms import CallForm, EventForm
 from django_rtq.console.admin.pages.bulk import (
     BulkPages,
@@ -30,7 +30,6 @@ from django_rtq.console.admin.pages.bulk import (
 from django_rtq.console.admin.pages.job_lists import JobSearch
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
 from django_rtq.console.formatting import STATE_LABELS, format_duration
-from django_rtq.console.nouns import OneJob
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.members import step_of
 from django_rtq.console.reading.readers import Readers
@@ -46,7 +45,7 @@ from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import JobState
 from django_rtq.core.tasks.registry import is_internal, known_task
 from django_rtq.databases.exactly_once import has_committed
-from django_rtq.exceptions import JobNotFound, PayloadError, WrongState
+from django_rtq.exceptions import JobNotFound, PayloadError
 
 
 class JobAdmin(BulkPages):
@@ -137,7 +136,8 @@ class JobAdmin(BulkPages):
     def run(self, request: HttpRequest, verb: Verb, target: Target) -> Said:
         said = super().run(request, verb, target)
         if said.how != "done":
-            return Said("nothing", why_unchanged(place_of(request).readers, target))
+            is_told = verb is OF_JOB["send"]  # what it waits for
+            return Said("nothing", said.text if is_told else why_unchanged(place_of(request).readers, target))
         if target.to:
             warn_if_nobody_serves(request, target.to)
         return said
@@ -162,23 +162,18 @@ class JobAdmin(BulkPages):
             return self._unchanged(request, target)
         form = CallForm(request.POST or None, task=job.task, args=job.args, kwargs=job.kwargs)
         if request.method == "POST" and form.is_valid():
-            task, problem = known_task(job.task), ""
-            try:
-                if task and has_committed(task.exactly_once, job.id):
-                    problem = _(
-                        "An earlier run of this job has committed, so its function is not called again, and other "
-                        "arguments would not be used. Requeue it as it is: it succeeds at once. To run the function "
-                        "with other arguments, enqueue a new job."
-                    )
-                else:
-                    _noun(request, target).requeue_changed(form.cleaned_data["args"], form.cleaned_data["kwargs"])
-            except WrongState:
-                return self._unchanged(request, target)
-            except PayloadError as error:
-                problem = str(error)
-            if not problem:
-                message = _("Job %(id)s was requeued with the new arguments.")
-                return self._succeeded(request, target, _("Requeued with changed arguments."), message)
+            task, value = known_task(job.task), (form.cleaned_data["args"], form.cleaned_data["kwargs"])
+            if not (task and has_committed(task.exactly_once, job.id)):
+                try:
+                    return self.act_on(request, OF_JOB["edit"], target._replace(value=value))
+                except PayloadError as error:
+                    problem = str(error)
+            else:
+                problem = _(
+                    "An earlier run of this job has committed, so its function is not called again, and other "
+                    "arguments would not be used. Requeue it as it is: it succeeds at once. To run the function "
+                    "with other arguments, enqueue a new job."
+                )
             form.add_error(None, problem)
         return self.ask(request, OF_JOB["edit"], target, "edit.html", job=job, form=form, verb=_("Requeue"))
 
@@ -191,13 +186,7 @@ class JobAdmin(BulkPages):
         form = EventForm(request.POST or None, event=event)
         token = request.POST.get("token", "") or secrets.token_hex(8)
         if request.method == "POST" and form.is_valid():
-            try:
-                _noun(request, target).send(event, form.cleaned_data["value"], token=token)
-            except WrongState as error:
-                messages.warning(request, _("Nothing was done: %(error)s") % {"error": clean_text(str(error), 300)})
-                return HttpResponseRedirect(self.home(target))
-            text = _("Sent event %(event)s.") % {"event": clean_text(event, 100)}
-            return self._succeeded(request, target, text, _("Job %(id)s has got the event."))
+            return self.act_on(request, OF_JOB["send"], target._replace(value=(form.cleaned_data["value"], token)))
         fields = [("event", event), ("token", token)]
         return self.ask(request, OF_JOB["send"], target, form=form, fields=fields, verb=_("Send"))
 
@@ -212,11 +201,6 @@ class JobAdmin(BulkPages):
     def _job_url(self, job_id: str, queue: str | None) -> str:
         return self.url("job_change", job_id, query={"queue": queue})
 
-    def _succeeded(self, request: HttpRequest, target: Target, log_message: str, message: str) -> HttpResponse:
-        log_action(request, self.entry(target), log_message)
-        messages.success(request, message % target.words)
-        return HttpResponseRedirect(query_params.get_next_url(request, self.home(target)))
-
     def _unchanged(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Report the job's current state: someone else acted first, or the job moved on."""
         messages.warning(request, why_unchanged(place_of(request).readers, target))
@@ -227,10 +211,6 @@ class DeadLetterAdmin(PageAdmin):
     """The page of dead letters: groups by error."""
 
     sheet = GROUPS
-
-
-def _noun(request: HttpRequest, target: Target) -> OneJob:
-    return OneJob(place_of(request), target.name, target.queue)
 
 
 def why_unchanged(readers: Readers, target: Target) -> str:
