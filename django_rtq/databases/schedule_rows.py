@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.task_backends import is_in, places
+from django_rtq.core.broker.task_backends import UnknownPlace, is_in, places
 from django_rtq.core.scheduler.registry import ScheduledTask, schedule_from_row
 from django_rtq.core.schedules import every
 from django_rtq.core.tasks import registry
@@ -44,13 +44,18 @@ def sync_rows(read: Callable[[], Rows], place: str = "", *, is_dry_run: bool = F
     return changed
 
 
-def _place_and_queue(name: str, row: Mapping[str, Any]) -> tuple[str, str]:
-    """Where the jobs of a row go. Of one that is shown as broken, or whose task is of a newer version, ""."""
+def _place_and_queue(name: str, row: Mapping[str, Any]) -> tuple[str | None, str]:
+    """Where the jobs of a row go. None: TASKS does not have the backend of its task any more.
+
+    One that is shown as broken, or whose task is of a newer version, has no queue, and is where its task says.
+    """
     try:
         entry = schedule_from_row(name, row)
         return entry.place, entry.task.queue
-    except (TaskNotFound, InvalidTask, TypeError, ValueError):
-        return "", ""
+    except (TaskNotFound, InvalidTask, TypeError, ValueError, UnknownPlace):
+        task = registry.known_task(str(row.get("task")))
+        backend = "" if task is None else task.backend
+        return next((place for place in places() if is_in(backend, place)), None), ""
 
 
 def deletions_of_rows() -> list[ScheduledTask]:

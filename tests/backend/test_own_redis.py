@@ -287,6 +287,10 @@ def test_each_scheduler_starts_the_periodic_jobs_of_its_backend(scheduled, broke
     assert "build" not in [entry.name for entry in Dispatcher(broker, queues).entries]
 
 
+def rows_in(*places):
+    return [[*get_broker(place).schedules.read().rows] for place in places]
+
+
 @pytest.mark.django_db
 def test_rows_of_the_database_go_to_the_redis_of_their_task(report_tasks, broker):
     there = Schedule(name="there", task="tests.app.report_tasks.build", args=["x"], every=60, tz="", enabled=True)
@@ -294,12 +298,14 @@ def test_rows_of_the_database_go_to_the_redis_of_their_task(report_tasks, broker
     Schedule.objects.bulk_create([there, here])
 
     assert sync_schedules() == 2
-    assert (list(broker.schedules.read().rows), list(get_broker("reports").schedules.read().rows)) == (
-        ["here"],
-        ["there"],
-    )
+    assert rows_in("", "reports") == [["here"], ["there"]]
     statuses = row_statuses(readers_of(), {row.name: row.as_row() for row in (here, there)})
     assert {(status.name, status.is_in_redis) for status in statuses} == {("here", True), ("there", True)}
+    Schedule.objects.filter(name="there").update(args=["x", "y", "z"])  # which its task does not take
+    assert sync_schedules() == 1
+    assert rows_in("", "reports") == [["here"], ["there"]]
+    with several():
+        assert sync_schedules() == 0
     Schedule.objects.all().delete()
     assert sync_schedules() == 2
 
