@@ -14,7 +14,7 @@ BLOCKED = 10**13  # in `workflow_states`
 
 
 def new_flow(*steps, flow_id=FLOW, key="", **fields):
-    """A workflow with these steps, each a dictionary: task, size, after, next, queue, keep."""
+    """A workflow with these steps, each a dictionary: task, size, after, next, queue, keep, call."""
     texts, parts, first = {"name": "flow", "client": "", "on_dead": "block", "steps": len(steps), **fields}, [], 0
     if key:
         texts["key"] = key
@@ -34,7 +34,7 @@ def new_flow(*steps, flow_id=FLOW, key="", **fields):
         if step.get("keep"):
             texts[f"keep:{number}"] = "1"
         if size:
-            call = f"0 3 {step.get('due', '')}   {step.get('client', '')}\n{{}}\n"
+            call = f"0 3 {step.get('due', '')}   {step.get('client', '')}\n{step.get('call', '{}')}\n"
             parts.append((f"{number}:0", call * size))
         first += size
     return NewWorkflow(id=flow_id, key=key, fields=texts, parts=parts)

@@ -62,6 +62,16 @@ def test_a_blocked_one_is_found_behind_many_others(broker, viewer):
     assert "No match." in text(viewer.get(LIST, {"state": "failed"}))
 
 
+def test_secrets_of_its_dead_jobs_are_hidden(broker, viewer):
+    begun_flow(broker, {"call": '{"task":"t","kwargs":{"order":7,"password":"swordfish"}}'})
+    end(broker, "bury", *claim_members(broker))
+
+    html = text(viewer.get(PAGE))
+
+    assert "order=7" in html
+    assert "swordfish" not in html
+
+
 def test_one_has_a_graph_and_a_table(broker, viewer, round_trips):
     blocked(broker)
     del round_trips[:]
