@@ -102,7 +102,16 @@ def test_its_dead_letters_are_grouped_by_error(broker, operator):
     assert "OutOfOrder" in html
     assert "no answer" in html
     assert "ValueError" not in html
-    assert f"/job/bulk/requeue/?q=queue%3A{QUEUE}+state%3Adead+task%3Aship+class%3Aa.OutOfOrder" in html
+    assert f"/job/bulk/requeue/?q=queue%3A{QUEUE}+state%3Adead+task%3A%3Dship+class%3Aa.OutOfOrder" in html
+
+
+def test_what_is_done_with_all_its_jobs_spares_a_task_whose_name_ends_so(broker, operator):
+    bury(broker, "ship"), bury(broker, "shop.ship")
+    links = re.findall(r'href="([^"]*/job/bulk/(?:requeue|discard)/[^"]*)"', text(operator.get(OTHER)))
+
+    assert len(links) == 3  # of the group and of the task
+    for link in links:
+        assert re.search(r"(Requeue|Discard) 1 dead letter", text(operator.get(unescape(link))))
 
 
 def test_of_many_groups_the_latest_are_shown(broker, operator, monkeypatch):

@@ -47,7 +47,8 @@ class DeadGroup:
     @property
     def wanted(self) -> Selection:
         """What finds them."""
-        return Selection(queues=[self.queue], states=["dead"], task=self.task, error_class=self.error_class)
+        task = self.task and f"={self.task}"
+        return Selection(queues=[self.queue], states=["dead"], task=task, error_class=self.error_class)
 
 
 def merged_groups(lists: Iterable[Iterable[DeadGroup]]) -> list[DeadGroup]:
