@@ -132,7 +132,7 @@ def _figure(values: Mapping[str, Any]) -> str:
 
 
 def _filter_of(incident: Incident) -> Selection:
-    return Selection(task=incident.task, error_class=incident.error_class)
+    return Selection(task=incident.task and f"={incident.task}", error_class=incident.error_class)
 
 
 def _pages(incident: Incident, url: PageUrl) -> list[tuple[str, str]]:

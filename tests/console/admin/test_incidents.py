@@ -159,7 +159,7 @@ def test_the_page_says_which_task_fails_and_who_may_requeues_it(broker, viewer, 
 
     assert "send_order_mail in queue default is failing: 12 of its last 12 runs." in html
     assert "Latest error: OutOfOrder: &lt;b&gt;." in html
-    dead = f"queue:{QUEUE} state:dead task:{MAIL} class:shop.OutOfOrder"
+    dead = f"queue:{QUEUE} state:dead task:={MAIL} class:shop.OutOfOrder"
     requeue = f'href="/admin/django_rtq/job/bulk/requeue/?{urlencode({"q": dead})}"'
     assert requeue not in html
     assert requeue in text(operator.get(OVERVIEW))
