@@ -249,7 +249,7 @@ def _neighbours_url(job: JobDetails, url: PageUrl) -> str:
     if at is None or not newest:
         return ""
     since, until = (at + timedelta(seconds=seconds) for seconds in (-1, 1))
-    wanted = Selection(task=job.task, client=job.client, error_class=newest, since=since, before=until)
+    wanted = Selection(task=f"={job.task}", client=job.client, error_class=newest, since=since, before=until)
     return url("queue_change", job.queue, query={"state": str(job.state), "q": str(wanted)})
 
 
