@@ -72,3 +72,21 @@ def test_the_results_of_all_steps_of_a_task_are_there(redis):
             flow.handle.results(unknown)
     with pytest.raises(LookupError, match="are not kept"):
         flow.handle.results(total)
+
+
+def stored_bytes(redis, depth):
+    """How much a chain of so many groups of two takes, each within the one before."""
+    redis.flushdb()
+    with workflow("nested") as flow:
+        results = flow.map(tasks.double, [1, 2]).results
+        for _ in range(depth):
+            inner = flow.add(total, results).result
+            results = flow.add_many(total, [((inner,), {}), ((inner,), {})]).results
+    return sum(redis.memory_usage(key) for key in redis.scan_iter())
+
+
+def test_each_level_of_nested_groups_costs_the_same(redis):
+    """Neither the whole of what is inside it, nor a copy for each of its jobs."""
+    sizes = [stored_bytes(redis, depth) for depth in (20, 40, 60)]
+
+    assert sizes[2] - sizes[1] < 1.5 * (sizes[1] - sizes[0])
