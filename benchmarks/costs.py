@@ -172,9 +172,9 @@ def recorded() -> Iterator[list[Any]]:
     commands: list[Any] = []
     exchange = RedisClient._exchange
 
-    def noted(self: RedisClient, sent: Any, **options: Any) -> Any:
-        commands.extend(sent)
-        return exchange(self, sent, **options)
+    def noted(self: RedisClient, asked: Any, **options: Any) -> Any:
+        commands.extend(asked)
+        return exchange(self, asked, **options)
 
     RedisClient._exchange = noted  # type: ignore[method-assign]
     try:
