@@ -12,6 +12,7 @@ from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.output import facts
 from django_rtq.console.reading.members import WorkflowStep, recent_in
 from django_rtq.console.reading.readers import Readers
+from django_rtq.console.reading.selection import Selection
 from django_rtq.console.render.column import MOMENT, NUMBER, PROGRESS, TASK, Column, PageUrl, State, states
 from django_rtq.console.render.sheet import Empty, Filter, Found, Sheet, Wanted
 from django_rtq.core.jobs.job import moment
@@ -78,7 +79,8 @@ def _number(readers: Readers, state: str) -> int:
 
 def dead_url(row: WorkflowStep, url: PageUrl) -> str:
     """Where the dead jobs of a step are found."""
-    return url("job_search", query={"q": f"state:dead workflow:{row.workflow.id} task:{row.step.task}"})
+    wanted = Selection(states=["dead"], task=f"={row.step.task}", workflow=row.workflow.id)
+    return url("job_search", query={"q": str(wanted)})
 
 
 class Steps(Sheet[WorkflowStep]):

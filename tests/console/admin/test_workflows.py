@@ -83,7 +83,7 @@ def test_one_has_a_graph_and_a_table(broker, viewer, round_trips):
     assert html.count('<g class="rtq-node') == 2
     assert html.count('<path class="rtq-edge"') == 1
     assert "t: running. Jobs: 2, done: 1, dead: 1, failed for good: 0" in html
-    assert html.count(f"q=state%3Adead+workflow%3A{FLOW}+task%3At") == 2  # in the graph and in the table
+    assert html.count(f"q=state%3Adead+task%3A%3Dt+workflow%3A{FLOW}") == 2  # in the graph and in the table
     assert f"q=workflow%3A{FLOW}" in html
     cells = [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html, re.DOTALL)]
     assert cells[-12:-6] == ["t blockedStep: 0", "default", "1 of 2", "1", "0", ""]

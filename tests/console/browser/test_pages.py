@@ -229,7 +229,7 @@ def test_a_workflow_and_its_jobs_are_accessible_and_lead_to_each_other(broker, j
     page.locator("svg a").first.focus()
     with page.expect_navigation():
         page.keyboard.press("Enter")
-    assert page.get_by_label("Search jobs").input_value() == f"state:dead workflow:{FLOW} task:t"
+    assert page.get_by_label("Search jobs").input_value() == f"state:dead task:=t workflow:{FLOW}"
 
 
 def test_what_breaks_the_policy_is_noticed(jobs, page, console_errors):

@@ -54,7 +54,7 @@ class WorkflowAdmin(PageAdmin):
             "more_steps": max(0, len(progress.steps) - MOST),
             "tables": tables(STEPS, steps, viewer),
             "dead_tables": self._dead_jobs(request, progress, viewer),
-            "jobs_url": self.url("job_search", query={"q": f"workflow:{name}"}),
+            "jobs_url": self.url("job_search", query={"q": str(Selection(workflow=name))}),
             "buttons": buttons(WORKFLOWS, progress, viewer),
         }
         return self.render(request, "workflow.html", context)
