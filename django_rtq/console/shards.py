@@ -465,9 +465,8 @@ def merged_page(
     return JobPage(jobs=jobs, next_cursor=cursor, searched=searched, is_complete=is_complete)
 
 
-_Placed = tuple[
-    tuple[int, tuple[float, float]], JobDetails, int, Sequence[Any]
-]  # the order, a job, its shard and place
+#: The order, a job, its shard and its place.
+_Placed = tuple[tuple[int, tuple[float, float]], JobDetails, int, Sequence[Any]]
 
 
 def _ranked(

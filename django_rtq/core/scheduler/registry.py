@@ -65,10 +65,8 @@ class ScheduledTask:
 
     def fire(self, broker: Broker, slot_ms: int) -> str:
         """Enqueue the job of a slot. Returns the answer of ScheduleStore.fire; raises what delay() raises."""
-        queue, may_overlap = (
-            self.task.queue,
-            self.schedule.overlap == "allow",
-        )  # which keeps its state
+        # The schedule keeps its state in the queue of its task.
+        queue, may_overlap = self.task.queue, self.schedule.overlap == "allow"
         answers: list[str] = []
 
         def send(task: Task[Any, Any], calls: Iterable[Arguments]) -> list[JobHandle[Any]]:
