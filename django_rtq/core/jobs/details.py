@@ -72,7 +72,8 @@ class JobDetails:
     is_asleep: bool = False  # it is scheduled, and sleeps until then
     event: str = ""  # it is scheduled, and waits for this event, until then at the latest
     died_at: datetime | None = None
-    worker: str = ""  # the worker that runs it
+    worker: str = ""  # the worker that runs it, or with which it succeeded
+    version: str = ""  # of the project there, for a job that succeeded
     progress: Progress | None = None  # of its last run
     is_stopping: bool = False  # it runs, and a cancel was requested
     max_crashes: int = 0
@@ -192,6 +193,7 @@ def _finished(job_id: str, queue: str, text: bytes, now_ms: int, *, has_no_outco
         is_result_lost=bool(outcome.get("is_lost")),
         seconds=outcome.get("seconds"),
         worker=str(outcome.get("worker", "")),
+        version=str(outcome.get("version", "")),
         made_at=made_at(job_id),
         finished_at=moment(finished_ms),
         forgotten_at=moment(finished_ms + keep_ms),

@@ -24,7 +24,7 @@ _OUTCOME = re.compile(rb"(\d{1,15}) (\d{1,15}) (.*)", re.DOTALL)
 
 
 def write_succeeded(task: str, client: bytes, attempt: int, seconds: float, result: str, details: str = "") -> str:
-    """The outcome of a job that succeeded. `result`: what the task returned, as JSON. `details`: write_details()."""
+    """The outcome of a job that succeeded. `result`: what the task returned, as JSON. `details`: further members."""
     of_client = f'"client":{serializer.dumps(client.decode())},' if client else ""
     return (
         f'{{"state":"succeeded","task":"{task}",{of_client}"attempt":{attempt},'
@@ -32,13 +32,18 @@ def write_succeeded(task: str, client: bytes, attempt: int, seconds: float, resu
     )
 
 
-def write_details(worker: str, claimed_ms: int, body: str, failures: str) -> str:
-    """Members of the outcome of a job whose task has keeps_call: who ran it and when, its call and earlier failures.
+def write_version(version: str | None) -> str:
+    """A member of an outcome: the version of the project that ran it. "" if that has none."""
+    return f',"version":{serializer.dumps(version)}' if version else ""
+
+
+def write_details(claimed_ms: int, body: str, failures: str) -> str:
+    """Members of the outcome of a job whose task has keeps_call: when it began, its call and earlier failures.
 
     `body`: the JSON of its record. `failures`: one JSON a line.
     """
     lines = ",".join(failures.splitlines())
-    return f',"worker":{serializer.dumps(worker)},"claimed_ms":{claimed_ms},"call":{body},"failures":[{lines}]'
+    return f',"claimed_ms":{claimed_ms},"call":{body},"failures":[{lines}]'
 
 
 def write_call(body: str) -> str:

@@ -41,8 +41,8 @@ def failure(ended, seconds, **more):
         ),
         (
             "succeeded",
-            {"finished_at": at(50), "seconds": 20.0, "attempt": 2},
-            ["enqueued", "succeeded · Attempt 2 · started 30 s after it was enqueued · ran 20 s"],
+            {"finished_at": at(50), "seconds": 20.0, "attempt": 2, "worker": "w1", "version": "v44"},
+            ["enqueued", "succeeded · Attempt 2 · started 30 s after it was enqueued · ran 20 s · w1 · Version: v44"],
         ),
         (
             "dead",

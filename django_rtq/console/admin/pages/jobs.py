@@ -269,9 +269,7 @@ def _life(job: JobDetails, requeued_by: str, url: PageUrl | None) -> Iterator[Ev
         elif attempt.number and attempt.number > 1 and attempt == job.attempts[0]:
             ready = None  # those before are not kept
         title = _("attempt %(number)s failed") % {"number": attempt.number or "?"}
-        parts = _times(ready, attempt.started_at, attempt.seconds, attempt.worker)
-        if attempt.version:
-            parts.append(_("%(what)s: %(text)s") % {"what": _("Version"), "text": clean_text(attempt.version, 100)})
+        parts = _times(ready, attempt.started_at, attempt.seconds, attempt)
         call = _("call of %(number)s") % {"number": attempt.together} if attempt.together > 1 else ""
         others = _neighbours_url(job, url) if call and url and attempt == job.attempts[-1] else ""
         yield Event(title, attempt.ended_at, parts, "rtq-bad", attempt, call, others)
@@ -280,20 +278,23 @@ def _life(job: JobDetails, requeued_by: str, url: PageUrl | None) -> Iterator[Ev
         yield again
 
 
-def _times(ready: datetime | None, start: datetime | None, seconds: float | None, worker: str) -> list[str]:
-    """How long a run waited and took, and which worker had it."""
+def _times(
+    ready: datetime | None, start: datetime | None, seconds: float | None, run: Attempt | JobDetails
+) -> list[str]:
+    """How long a run waited and took, and which worker had it, of which version."""
     waited = (start - ready).total_seconds() if start and ready else 0
     return [
         *([_("waited %(duration)s") % {"duration": format_duration(waited)}] if waited > 0 else ()),
         *([_("ran %(duration)s") % {"duration": format_duration(seconds)}] if seconds else ()),
-        *([clean_text(worker, 60)] if worker else ()),
+        *([clean_text(run.worker, 60)] if run.worker else ()),
+        *([f"{_('Version')}: {clean_text(run.version, 100)}"] if run.version else ()),
     ]
 
 
 def _present(job: JobDetails) -> Event:
     title, at = str(STATE_LABELS[job.state]), job.finished_at
     ready = job.attempts[-1].ended_at if job.attempts else job.ready_at or job.made_at
-    parts = _times(max(filter(None, (ready, job.requeued_at)), default=None), job.claimed_at, job.seconds, job.worker)
+    parts = _times(max(filter(None, (ready, job.requeued_at)), default=None), job.claimed_at, job.seconds, job)
     if job.state is JobState.RUNNING:
         at = job.claimed_at
     elif job.state in (JobState.SCHEDULED, JobState.RETRYING):

@@ -213,10 +213,10 @@ class Run:
         return self.record.partition(b"\n")[2].decode()
 
     def details(self, *, keep_args: bool) -> str:
-        """What its outcome tells beside the result. `keep_args`: as the settings say it."""
+        """What its outcome tells of the call. `keep_args`: as the settings say it."""
         task = self.task
         if task.keeps_call:
-            return write_details(self.worker, self.now_ms, self.body, self.history)
+            return write_details(self.now_ms, self.body, self.history)
         return write_call(self.body) if (keep_args if task.keep_args is None else task.keep_args) else ""
 
     def note_commit(self, result: str) -> None:

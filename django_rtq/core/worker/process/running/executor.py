@@ -27,7 +27,7 @@ from django_rtq.core.conf.config import Config, is_debug
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run, running
 from django_rtq.core.jobs.job import Job, about
-from django_rtq.core.jobs.outcome import write_succeeded
+from django_rtq.core.jobs.outcome import write_succeeded, write_version
 from django_rtq.core.worker.outcome import (
     Acked,
     Buried,
@@ -96,6 +96,7 @@ class Executor:
         self._lock = threading.Lock()
         # Results of so many characters are not too large, whatever they are made of.
         self._small_result = config.max_payload_bytes // 4
+        self._version = write_version(config.version)
         self.coroutines = CoroutineInterrupts()
         self._thread_context = _ThreadContext(contextvars.copy_context())
         self._is_debug = is_debug()
@@ -246,7 +247,8 @@ class Executor:
         return self._acked(run, result) if run.result_ttl(self.config) or run.keeps_result else _NOTHING_KEPT
 
     def _acked(self, run: Run, text: str) -> Outcome:
-        details = run.details(keep_args=self.config.keep_args)
+        # No name of a worker needs an escape.
+        details = f',"worker":"{run.worker}"{self._version}{run.details(keep_args=self.config.keep_args)}'
         return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text, details))
 
     # -- what jobs share

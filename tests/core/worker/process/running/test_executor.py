@@ -31,7 +31,7 @@ def shared():
 @pytest.fixture
 def executor(shared):
     before = signal.getsignal(signal.SIGALRM)
-    config = Config(max_payload_bytes=1000, kill_grace_seconds=3.0, unknown_task_timeout=60.0)
+    config = Config(version='4"4', max_payload_bytes=1000, kill_grace_seconds=3.0, unknown_task_timeout=60.0)
     executor = Executor(config, shared, MainThreadInterrupts().limit)
     yield executor
     executor.close()
@@ -59,6 +59,8 @@ def test_what_a_task_returns_is_kept(executor, journal, task):
     assert kept.pop("seconds") >= 0
     assert kept == {
         "state": "succeeded",
+        "worker": "w1",
+        "version": '4"4',
         "task": f"tests.app.tasks.{task}",
         "client": "client",
         "attempt": 1,
