@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.extension import no_attribute
 from django_rtq.core.jobs.job import CancelAnswer, JobState
-from django_rtq.exceptions import JobFailed, ResultTimeout, WrongState
+from django_rtq.exceptions import JobFailed, WrongState
 
 _FINAL = (JobState.SUCCEEDED, JobState.CANCELLED)
 
@@ -86,18 +86,12 @@ class JobHandle(Generic[T_co]):
         BrokerUnavailable. A job that calls get() keeps its worker slot: do not wait for jobs of the same queue.
         """
         check_timeout(timeout)
-        details = self._final() or self._access().wait(self.id, self.queue_name, timeout)
-        if details is None and timeout:
-            details = _over(timeout, *self._access().find_waiting(self.id, self.queue_name))
-        return self._end_of(details)
+        return self._end_of(self._final() or self._access().wait(self.id, self.queue_name, timeout))
 
     async def aget(self, timeout: float | None = None) -> T_co:
         """get() for coroutines. Any number of them share a few connections while they wait."""
         check_timeout(timeout)
-        details = self._final() or await self._access().await_end(self.id, self.queue_name, timeout)
-        if details is None and timeout:
-            details = _over(timeout, *await self._access().afind_waiting(self.id, self.queue_name))
-        return self._end_of(details)
+        return self._end_of(self._final() or await self._access().await_end(self.id, self.queue_name, timeout))
 
     def cancel(self, *, terminate: bool = False) -> CancelAnswer:
         """Cancel the job before it runs ("cancelled"), or ask it to stop if it is running ("asked").
@@ -142,9 +136,7 @@ class JobHandle(Generic[T_co]):
         value: T_co = details.result
         return value
 
-    def _end_of(self, details: JobDetails | None) -> T_co:
-        if details is None:
-            raise ResultTimeout(self.id, "is not over after 0 s.")
+    def _end_of(self, details: JobDetails) -> T_co:
         self._details = details
         if details.state is JobState.SUCCEEDED:
             value: T_co = details.result
@@ -176,14 +168,6 @@ def check_timeout(timeout: Any) -> None:
     """Raises ValueError for what is no number of seconds."""
     if timeout is not None and not (isinstance(timeout, int | float) and math.isfinite(timeout)):
         raise ValueError(f"timeout is {timeout!r}, but has to be a number of seconds, or None to wait without a limit.")
-
-
-def _over(timeout: float, details: JobDetails, reason: str) -> JobDetails:
-    """The job, if it is over by now. Raises ResultTimeout, which says where it is, and why it waits."""
-    if details.state.is_final:
-        return details
-    where = f"it is {details.state} in {details.queue}.{reason and ' '}{reason}"
-    raise ResultTimeout(details.id, f"is not over after {timeout:g} s: {where}")
 
 
 def _why_failed(details: JobDetails) -> str:

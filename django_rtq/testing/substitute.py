@@ -140,10 +140,6 @@ class _SubstituteBroker(Broker):
     def register_queues(self, names: Iterable[str]) -> None:
         self._substitute.engine.register_queues(names)
 
-    @property
-    def waits(self) -> None:  # type: ignore[override]
-        """Nothing waits here."""
-
     def enqueue_calls(self, calls: Sequence[EnqueueCall]) -> list[list[str] | BrokerError]:
         return [self.enqueue(queue, jobs) for queue, jobs, *_ in calls]
 
@@ -185,9 +181,6 @@ class EngineWorkflows(WorkflowStore):
         if answer == "ok":
             self._jobs.on_workflow(flow)
         return answer, other
-
-    def wait(self, waits: object, workflow: str, seconds: float) -> dict[str, str]:
-        raise WorkflowFailed(workflow, f"is not over, and nothing ends it: {self._jobs.name} is active.")
 
     def token(self, workflow: str) -> Token:
         raise WorkflowFailed(workflow, f"is not over, and nothing ends it: {self._jobs.name} is active.")

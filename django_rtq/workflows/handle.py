@@ -150,7 +150,9 @@ class Workflow:
         until = None if timeout is None else time.monotonic() + timeout
         progress = self.progress()
         while seconds := self._seconds_left(progress, until, timeout):
-            progress = read_progress(self.id, self._store.wait(self.broker.waits, self.id, seconds))
+            token = self._store.token(self.id)
+            self.broker.waits.wait(token, seconds)
+            progress = self.progress()
         self._check_success(progress)
 
     async def aget(self, timeout: float | None = None) -> None:

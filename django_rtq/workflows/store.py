@@ -26,7 +26,6 @@ from django_rtq.core import signals
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.control import cancel_call, wake_supervisor_of
 from django_rtq.core.broker.keys import read_queue_names
-from django_rtq.core.broker.redis.client import BlockingClient
 from django_rtq.core.broker.redis.commands import Argument, Command, Token, checked
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
 from django_rtq.core.broker.settlement import WORKFLOW_PART
@@ -557,10 +556,6 @@ class WorkflowStore:
 
     # -- reading
 
-    def fields_command(self, workflow: str) -> Command:
-        """Reads all fields of a workflow."""
-        return ("HGETALL", self._home.workflow + workflow.encode())
-
     def outcomes(self, workflow: str, numbers: Sequence[int]) -> list[bytes | None]:
         """The kept outcomes of members, JSON. Raises BrokerError."""
         workflow, _, adder = workflow.partition("+")
@@ -573,23 +568,10 @@ class WorkflowStore:
         outcomes: list[bytes | None] = self._redis.execute_one(("HMGET", key, *numbers), resend=True)
         return outcomes
 
-    def signal_key(self, workflow: str) -> bytes:
-        """A list that has an entry for a minute after the end of a workflow."""
-        key: bytes = self._home.workflow_signal + workflow.encode()
-        return key
-
-    def wait(self, waits: BlockingClient, workflow: str, seconds: float) -> dict[str, str]:
-        """Wait until a workflow is over or blocked, or so many seconds. Returns all its fields. Raises BrokerError."""
-        signal = self.signal_key(workflow)
-        state: Command = ("HGET", self._home.workflow + workflow.encode(), "state")
-        # The token stays for others that wait.
-        block: Command = ("BLMOVE", signal, signal, "LEFT", "LEFT", max(0.001, round(seconds, 3)))
-        _, _, fields = checked(list(waits.execute_blocking(state, block, self.fields_command(workflow))))
-        return _as_texts(fields)
-
     def token(self, workflow: str) -> Token:
-        """What comes when a workflow is over or blocked."""
-        return Token(self.signal_key(workflow), self.advance_command(workflow, self._config.default_queue, ()))
+        """What comes when a workflow is over or blocked: a list has an entry for a minute then."""
+        signal = self._home.workflow_signal + workflow.encode()
+        return Token(signal, self.advance_command(workflow, self._config.default_queue, ()))
 
     def recent(self, limit: int, *, start: int = 0, state: str = "") -> list[str]:
         """The ids of the workflows in which something happened last; of those in a state, if one is named."""
@@ -619,7 +601,8 @@ class WorkflowStore:
 
     def read_fields(self, workflows: Sequence[str]) -> list[dict[str, str]]:
         """All fields of these workflows; {} for one that is not there, or broken. Raises BrokerUnavailable."""
-        replies = self._redis.execute_each([self.fields_command(flow) for flow in workflows], resend=True)
+        reads: list[Command] = [("HGETALL", self._home.workflow + flow.encode()) for flow in workflows]
+        replies = self._redis.execute_each(reads, resend=True)
         checked([reply for reply in replies if isinstance(reply, BrokerUnavailable)])
         return [{} if isinstance(reply, BrokerError) else _as_texts(reply) for reply in replies]
 

@@ -22,9 +22,7 @@ from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.extension import parts, required
 from django_rtq.core.jobs.details import JobDetails, read_found
 from django_rtq.core.jobs.job import CancelAnswer, is_member, new_job_id
-from django_rtq.exceptions import BrokerFull, BrokerUnavailable, JobNotFound, WrongState
-
-FULL_SERVER_SECONDS = 1.0  # between two questions while a full server refuses blocking commands
+from django_rtq.exceptions import BrokerUnavailable, JobNotFound, ResultTimeout, WrongState
 
 
 class JobAccess:
@@ -41,21 +39,13 @@ class JobAccess:
         """find() for coroutines."""
         return await self._broker.async_redis.run(find(self._broker, job_id, queue))
 
-    def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
-        """Block until the job is over, for `timeout` seconds at most: then None. Raises JobNotFound."""
+    def wait(self, job_id: str, queue: str, timeout: float | None) -> JobDetails:
+        """Block until the job is over, for `timeout` seconds at most. Raises JobNotFound, ResultTimeout."""
         return run_steps(until_over(self._broker, job_id, queue, timeout), partial(_take_step, self._broker))
 
-    async def await_end(self, job_id: str, queue: str, timeout: float | None) -> JobDetails | None:
+    async def await_end(self, job_id: str, queue: str, timeout: float | None) -> JobDetails:
         """wait() for coroutines. Those of one event loop share a connection while they wait."""
         return await arun_steps(until_over(self._broker, job_id, queue, timeout), partial(_atake_step, self._broker))
-
-    def find_waiting(self, job_id: str, queue: str) -> tuple[JobDetails, str]:
-        """find(), and why it waits: "" if it does not, or nobody knows. Raises JobNotFound."""
-        return self._broker.redis.run(find_waiting(self._broker, job_id, queue))
-
-    async def afind_waiting(self, job_id: str, queue: str) -> tuple[JobDetails, str]:
-        """find_waiting() for coroutines."""
-        return await self._broker.async_redis.run(find_waiting(self._broker, job_id, queue))
 
     def cancel(self, job_id: str, queue: str | None = None, *, terminate: bool = False) -> CancelAnswer:
         """Cancel a waiting job; ask a running job to stop, or with `terminate` have its process killed.
@@ -185,75 +175,67 @@ def names_to_ask(broker: Broker, queue: str | None) -> Steps[list[str]]:
     return read_queue_names(names)
 
 
-# -- waiting for the end of a job, in any process, without polling. Register, block, read: one packet on a connection
-# that is kept. If the job is over, the script leaves a token, so that nothing blocks. Asking first would be a round
-# trip more for each job that is not over, which is the usual case.
+# -- waiting for the end of a job, in any process, without polling
 
 
 class _Wait(NamedTuple):
-    """Instead of commands: wait for the end of a job. The reply is that to `query`; None: it is not over."""
+    """Instead of commands: wait for the end of a job. The reply says whether it came, or why that is unknown."""
 
-    signal: bytes  # where the token comes
-    register: Command
-    query: Command
+    token: Token
     seconds: float
 
 
 def until_over(
     broker: Broker, job_id: str, queue: str, timeout: float | None
-) -> Generator[_Wait | Sequence[Command], Any, JobDetails | None]:
-    """Wait until a job is succeeded, dead, cancelled, expired or forgotten. None: `timeout` seconds have passed.
+) -> Generator[_Wait | Sequence[Command], Any, JobDetails]:
+    """Wait until a job is succeeded, dead, cancelled, expired or forgotten.
 
-    Reconnects once when the connection is lost. Raises JobNotFound, BrokerError.
+    Reconnects once when the connection is lost. Raises JobNotFound, BrokerError; ResultTimeout, which says where the
+    job is, and why it waits.
     """
     check_id(job_id)
-    until = None if timeout is None else time.monotonic() + timeout
-    is_second_try = False
+    until, was_lost = None if timeout is None else time.monotonic() + timeout, False
     while True:
-        keys = broker.keys.of(queue)
-        query = SCRIPTS["find_job"].call(keys, (job_id,))
+        query = SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,))
         left = MAX_WAIT_SECONDS if until is None else min(MAX_WAIT_SECONDS, until - time.monotonic())
-        register = _register(broker, queue, job_id, int(left * 1000) + 1000 if left > 0 else 0)
-        if left > 0:
-            reply = yield _Wait(keys.finished_signal + job_id.encode(), register, query, left)
-        else:
-            status, reply = checked((yield [register, query]))
-            if status != b"over":
-                return None
-        if isinstance(reply, BrokerUnavailable) and is_second_try:
-            raise reply
-        is_second_try = isinstance(reply, BrokerUnavailable)  # a proxy or a failover
-        if reply and not is_second_try:
-            if details := read_found(job_id, queue, reply):
-                return details
-            queue = (yield from find(broker, job_id, None)).queue
+        token = _token(broker, queue, job_id, int(left * 1000) + 1000 if left > 0 else 0)
+        status, reply = checked((yield [token.put, query]))
+        if status != b"over":
+            if left <= 0:
+                break
+            came = yield _Wait(token, left)
+            if isinstance(came, BrokerUnavailable) and was_lost:
+                raise came
+            was_lost = isinstance(came, BrokerUnavailable)  # a proxy or a failover
+            if came is not True:
+                continue
+            (reply,) = checked((yield [query]))
+        if details := read_found(job_id, queue, reply):
+            return details
+        queue = (yield from find(broker, job_id, None)).queue
+    if not timeout:
+        raise ResultTimeout(job_id, "is not over after 0 s.")
+    details, reason = yield from find_waiting(broker, job_id, queue)
+    if not details.state.is_final:
+        where = f"it is {details.state} in {details.queue}.{reason and ' '}{reason}"
+        raise ResultTimeout(job_id, f"is not over after {timeout:g} s: {where}")
+    return details
 
 
 def _take_step(broker: Broker, step: _Wait | Sequence[Command]) -> Any:
     if not isinstance(step, _Wait):
         return broker.redis.execute_each(step, resend=True)
-    # The token stays for others that wait. When the job is over already, the script has put one there.
-    block: Command = ("BLMOVE", step.signal, step.signal, "LEFT", "LEFT", max(0.001, round(step.seconds, 3)))
     try:
-        status, token, reply = broker.waits.execute_blocking(step.register, block, step.query)
-        checked([reply] if status == b"over" else [token, reply])
-    except BrokerFull:
-        time.sleep(min(step.seconds, FULL_SERVER_SECONDS))
-        return None
+        return broker.waits.wait(step.token, step.seconds)
     except BrokerUnavailable as error:
         return error
-    return reply if status == b"over" or token is not None else None
 
 
 async def _atake_step(broker: Broker, step: _Wait | Sequence[Command]) -> Any:
     if not isinstance(step, _Wait):
         return await broker.async_redis.execute_each(step)
     try:
-        status, reply = await broker.async_redis.execute([step.register, step.query])
-        if status == b"over":
-            return reply
-        came = await await_token(broker, Token(step.signal, step.register), step.seconds)
-        return (await broker.async_redis.execute([step.query]))[0] if came else None
+        return await await_token(broker, step.token, step.seconds)
     except BrokerUnavailable as error:
         return error
 
@@ -262,12 +244,12 @@ async def await_token(broker: Broker, token: Token, seconds: float) -> bool:
     """Wait for a token, for so many seconds at most. Returns whether it came. Raises BrokerError."""
 
     def own_token() -> Token:  # of a job that there is not: it is over
-        queue, job_id = broker.config.default_queue, new_job_id()
-        put = _register(broker, queue, job_id, int(MAX_WAIT_SECONDS * 1000))
-        return Token(broker.keys.of(queue).finished_signal + job_id.encode(), put)
+        return _token(broker, broker.config.default_queue, new_job_id(), int(MAX_WAIT_SECONDS * 1000))
 
     return await broker.token_waits.wait(token, seconds, own_token)
 
 
-def _register(broker: Broker, queue: str, job_id: str, wait_ms: int) -> Command:
-    return SCRIPTS["register_waiter"].call(broker.keys.of(queue), (job_id, wait_ms))
+def _token(broker: Broker, queue: str, job_id: str, wait_ms: int) -> Token:
+    """What comes at the end of a job."""
+    keys = broker.keys.of(queue)
+    return Token(keys.finished_signal + job_id.encode(), SCRIPTS["register_waiter"].call(keys, (job_id, wait_ms)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -16,6 +17,7 @@ from django_rtq.core.broker.redis.commands import (
     Command,
     Mending,
     Steps,
+    Token,
     checked,
     command_hooks,
     hooked,
@@ -57,6 +59,7 @@ LEADS_TO_CLUSTER = (
 )
 
 MOVING_SECONDS = 0.05  # between two blocking reads while the master moves
+FULL_SERVER_SECONDS = 1.0  # the same while a full server refuses them
 
 T = TypeVar("T")
 
@@ -185,18 +188,13 @@ class RedisClient:
         """The replies after what was not executed was sent again, with errors as BrokerError."""
         return translated(run_steps(mended(commands, replies, self._pool), self._exchange), self.connections)
 
-    def _exchange(
-        self, commands: Sequence[Command], *, is_checked: bool = True, needs_first: bool = False, sent: Any = None
-    ) -> list[Any]:
+    def _exchange(self, commands: Sequence[Command], *, is_checked: bool = True, sent: Any = None) -> list[Any]:
         try:
             connection = self.connections.take(is_checked=is_checked) if sent is None else sent
         except redis_exceptions.RedisError as error:
             raise connect_error(self._pool, error) from error
         try:
-            if sent is None:
-                replies = exchange(connection, commands, needs_first=needs_first)
-            else:
-                replies = read_replies(connection, commands, needs_first=False)
+            replies = exchange(connection, commands) if sent is None else read_replies(connection, commands)
         except (redis_exceptions.RedisError, OSError) as error:
             note_loss(connection)
             self.connections.drop(connection)
@@ -206,39 +204,31 @@ class RedisClient:
             # A reply may be on its way: it must not be taken for the reply to another command.
             self.connections.drop(connection)
             raise
-        if len(replies) < len(commands):  # the others may block
-            self.connections.drop(connection)
-        else:
-            self.connections.give_back(connection)
+        self.connections.give_back(connection)
         return replies
 
 
 class BlockingClient(RedisClient):
-    """Sends packets with commands that may block. Any thread may use it; each has a connection while it waits."""
+    """Waits for tokens in lists. Any thread may use it; each has a connection while it waits."""
 
     def __init__(self, pool: redis.ConnectionPool) -> None:
         super().__init__(pool)
         self.connections = FewIdleConnections(pool)
 
-    def execute_blocking(self, first: Command, *others: Command) -> list[Any]:
-        """The replies to commands of which all but the first may block, in one round trip. All may run twice.
+    def wait(self, token: Token, seconds: float) -> bool:
+        """Wait until there is a token, for `seconds` at most. Returns whether it came. It stays for others that wait.
 
-        A command that was refused has its BrokerError in its place. Raises BrokerError if the first was refused: the
-        others, which depend on it, are given up then. Raises BrokerUnavailable when there is no reply.
+        May end early while the server cannot block. Raises BrokerError.
         """
-        commands = (first, *others)
-        replies = self._exchange(commands, needs_first=True)
-        if isinstance(replies[0], redis_exceptions.NoScriptError):
-            run_steps(load_scripts([first], self.in_settings), self._exchange)
-            replies = self._exchange(commands, needs_first=True)
-        if has_moved(self._pool, replies[0]):
-            run_steps(mended([first], replies[:1], self._pool), self._exchange)
-            replies = self._exchange(commands, needs_first=True)
-        if isinstance(replies[0], redis_exceptions.RedisError):
-            raise translated(replies[:1], self.connections)[0]
-        if any(has_moved(self._pool, reply) for reply in replies):  # those that block may not wait for their time again
-            return translated(replies, self.connections)
-        return self.mended(commands, replies)
+        (reply,) = self._exchange([("BLMOVE", token.key, token.key, "LEFT", "LEFT", max(0.001, round(seconds, 3)))])
+        if has_moved(self._pool, reply):
+            time.sleep(MOVING_SECONDS)
+            return False
+        try:
+            return checked(translated([reply], self.connections))[0] is not None
+        except BrokerFull:
+            time.sleep(min(seconds, FULL_SERVER_SECONDS))
+            return False
 
 
 def mended(commands: Sequence[Command], replies: list[Any], pool: redis.ConnectionPool) -> Mending:
@@ -298,28 +288,23 @@ def send(connection: Any, commands: Sequence[Command]) -> None:
     connection.send_packed_command([b"".join(map(pack, commands))])
 
 
-def exchange(connection: Any, commands: Sequence[Command], *, needs_first: bool = False) -> list[Any]:
-    """Send commands over one connection and read a reply for each; errors are replies.
-
-    With `needs_first`, nothing else is read when the first command was refused.
-    """
+def exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
+    """Send commands over one connection and read a reply for each; errors are replies."""
     if command_hooks:
         with hooked(commands):
             send(connection, commands)
-            return read_replies(connection, commands, needs_first=needs_first)
+            return read_replies(connection, commands)
     send(connection, commands)
-    return read_replies(connection, commands, needs_first=needs_first)
+    return read_replies(connection, commands)
 
 
-def read_replies(connection: Any, commands: Sequence[Command], *, needs_first: bool) -> list[Any]:
+def read_replies(connection: Any, commands: Sequence[Command]) -> list[Any]:
     replies: list[Any] = []
     for _ in commands:
         try:
             replies.append(connection.read_response())
         except redis_exceptions.ResponseError as error:
             replies.append(error)
-            if needs_first and len(replies) == 1:
-                break
     return replies
 
 

@@ -237,38 +237,6 @@ def test_closed_it_may_be_used_again(redis, broker):
     assert broker.redis.execute_one(COUNT) == 2
 
 
-# Packets that block
-
-
-BLOCK = ("BLPOP", "rtq:tokens", 20)
-
-
-def test_a_packet_that_blocks_loads_its_script_first(redis, broker):
-    job = queued_job(broker)
-    redis.script_flush()
-    register = SCRIPTS["register_waiter"].call(broker.keys.of(QUEUE), (job.id, 1000))
-    question = SCRIPTS["find_job"].call(broker.keys.of(QUEUE), (job.id,))
-
-    status, token, found = broker.waits.execute_blocking(register, ("BLPOP", "rtq:tokens", 0.01), question)
-
-    assert (status, token) == (b"wait", None)
-    assert found[0].endswith(b'"args":[1]}') or found[0]
-
-
-def test_nothing_blocks_when_the_first_command_is_refused(redis, broker):
-    with pytest.raises(BrokerError, match="wrong number of arguments"):
-        broker.waits.execute_blocking(("GET",), BLOCK)
-
-    wait_until(lambda: not [c for c in redis.client_list() if c["name"] == "rtq:wait"])
-
-
-def test_other_errors_stand_in_their_places(broker):
-    first, refused, last = broker.waits.execute_blocking(("PING",), ("GET",), ("PING",))
-
-    assert (first, last) == (b"PONG", b"PONG")
-    assert isinstance(refused, BrokerError)
-
-
 def test_connecting_that_takes_too_long_names_what_to_check():
     error = translate_error(redis_exceptions.TimeoutError("Timeout connecting to server"))
 

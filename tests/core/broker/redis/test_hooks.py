@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
-from django_rtq.core.broker.redis.commands import command_hooks
+from django_rtq.core.broker.redis.commands import Token, command_hooks
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.jobs import QUEUE, claim, claimed_job, queued_job, settlement
 
@@ -56,9 +56,9 @@ def test_a_blocking_read_is_seen_as_a_whole(broker, seen):
         assert not reader.wait()
     finally:
         reader.close()
-    broker.waits.execute_blocking(("PING",), ("BLPOP", "rtq:tokens", 0.1))
+    broker.waits.wait(Token(b"rtq:list", ()), 0.1)
 
-    assert seen == [(["BZPOPMIN"], None), (["PING", "BLPOP"], None)]
+    assert seen == [(["BZPOPMIN"], None), (["BLMOVE"], None)]
 
 
 def test_a_hook_sees_that_the_connection_was_lost(redis, broker, seen):
