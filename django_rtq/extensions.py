@@ -12,7 +12,7 @@ EXTENSIONS: list[Extension] = [
         schedules="django_rtq.databases.schedule_rows.deletions_of_rows",
     ),
     Extension(  # compat
-        apply_async="django_rtq.compat.celery_options.checked_options",
+        apply_async="django_rtq.compat.other_queues.checked_options",
         import_cure="django_rtq.compat.other_queues.import_cure",
         no_attribute="django_rtq.compat.other_queues.no_attribute",
         option_cure="django_rtq.compat.other_queues.option_cure",

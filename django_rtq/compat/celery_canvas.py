@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django_rtq.compat.celery_options import checked_options
+from django_rtq.compat.other_queues import checked_options
 from django_rtq.core.broker.one_job import access_to_jobs
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.handle import JobHandle

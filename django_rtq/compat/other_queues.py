@@ -1,11 +1,17 @@
-"""Options and methods of Celery, RQ, huey and dramatiq, and what to write instead of them: for error messages."""
+"""Options and methods of Celery, RQ, huey and dramatiq: what to write instead of them, and options of apply_async()."""
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
+from datetime import datetime, timedelta
+from typing import Any
 
 from django_rtq.core.handle import JobHandle
+from django_rtq.core.tasks.options.types import CeleryOptions
+from django_rtq.core.tasks.task import check_names
 from django_rtq.core.validation import did_you_mean
+from django_rtq.databases.clocks import utc_now
+from django_rtq.exceptions import InvalidTask
 
 _AFTER_FAILURE = "a receiver of the signal job_buried"
 _THEN = "Use a workflow: with workflow(…) as flow: flow.add(second, flow.add(first).result)."
@@ -143,3 +149,30 @@ def no_attribute(owner: object, path: str, name: str) -> AttributeError:
 def import_cure(name: str) -> str:
     """What to import instead of a name of another package; "": it is not known."""
     return IMPORTED.get(name, "")
+
+
+# -- apply_async()
+
+_TAKEN = {"queue": "queue_name", "priority": "priority", "time_limit": "time_limit", "headers": "headers"}
+
+
+def checked_options(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of apply_async() for using(). Raises InvalidTask."""
+    check_names(f"{task}: apply_async()", options, CeleryOptions.__optional_keys__)
+    given = {name: value for name, value in options.items() if value is not None}
+    if "countdown" in given and "eta" in given:
+        raise InvalidTask(f"{task}: apply_async() takes countdown or eta, not both.")
+    changed: dict[str, Any] = {_TAKEN[name]: value for name, value in given.items() if name in _TAKEN}
+    run_after = given.get("countdown", given.get("eta"))
+    if run_after is not None:
+        changed["run_after"] = run_after
+    if "expires" in given:
+        changed["expires"] = _expires(given["expires"], is_delayed=run_after is not None)
+    return changed
+
+
+def _expires(value: Any, *, is_delayed: bool) -> Any:
+    """Celery counts from now, and we count from the moment when the job is ready."""
+    if not is_delayed or isinstance(value, datetime | bool):
+        return value
+    return utc_now() + (value if isinstance(value, timedelta) else timedelta(seconds=value))
