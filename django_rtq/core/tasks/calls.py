@@ -1,19 +1,26 @@
-"""What a call of a task is checked against: the signature of the function, and what names clients may have."""
+"""What a call of a task is checked against: the signature of the function, and what names clients may have.
+
+Of unique jobs, only one with the same digest exists at a time (G9). It is made of the name of the task, and of all
+arguments (unique=True), of some of them (a list of names), or of what a function returns for them.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 from uuid import UUID
 
+from django_rtq.core.jobs import serializer
 from django_rtq.core.validation import is_whole
-from django_rtq.exceptions import InvalidTask
+from django_rtq.exceptions import InvalidTask, Unserializable
 
 MAX_CLIENT_LENGTH = 200
 
 ClientOption = str | Callable[..., Any]
+UniqueOption = bool | Sequence[str] | Callable[..., Any]
 
 
 def path_of(func: Callable[..., Any]) -> str:
@@ -107,6 +114,47 @@ class Signature:
                 f"{self._name}: {name} cannot be called with the arguments of the task by name: {error}. "
                 "Add **_ for the arguments that it does not need."
             ) from None
+
+    def check_unique(self, owner: str, unique: Any) -> None:
+        """Raises InvalidTask if digest() could not use this value of the option."""
+        if callable(unique):
+            if inspect.iscoroutinefunction(unique):
+                raise InvalidTask(f"{owner}: unique is an async function, but it is called without await.")
+            self.check_applies("unique", unique)
+        elif isinstance(unique, list | tuple) and unique:
+            names = [parameter.name for parameter in self.parameters]
+            if unknown := [name for name in unique if name not in names]:
+                raise InvalidTask(
+                    f"{owner}: unique names {unknown[0]!r}, but the task has no such argument. "
+                    f"It has: {', '.join(names) or 'none'}."
+                )
+        elif unique is not True:
+            raise InvalidTask(
+                f"{owner}: unique is {unique!r}, but has to be True or False, a list of argument names, or a function."
+            )
+        else:
+            for parameter in self.parameters:
+                if parameter.default is not parameter.empty:
+                    try:
+                        serializer.dumps(parameter.default, what=f"{owner}: the default of {parameter.name!r}")
+                    except Unserializable as error:
+                        raise InvalidTask(f"{error} List the arguments to compare instead of unique=True.") from error
+
+    def digest(self, owner: str, unique: UniqueOption, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+        """The digest of a call; "" if the function returned None: then this call is not unique.
+
+        Raises Unserializable if what the function returned is not plain data.
+        """
+        if callable(unique):
+            value = self.apply(unique, args, kwargs)
+            if value is None:
+                return ""
+        else:
+            value = self.named(args, kwargs)
+            if unique is not True:
+                value = [value[name] for name in unique]  # type: ignore[union-attr]
+        text = serializer.dumps(value, what=f"{owner}: the value of `unique` for this call", in_order=True)
+        return hashlib.sha256(f"{owner}\n{text}".encode()).hexdigest()[:32]
 
 
 def _any_call(*args: Any, **kwargs: Any) -> None: ...

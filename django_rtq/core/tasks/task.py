@@ -21,7 +21,7 @@ from django_rtq.core.extension import no_attribute, parts, required
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import new_job_id, write_body
-from django_rtq.core.tasks.calls import ClientOption, Signature, client_name, signature_of
+from django_rtq.core.tasks.calls import ClientOption, Signature, UniqueOption, client_name, signature_of
 from django_rtq.core.tasks.declaration import (
     aliases_option,
     check_function,
@@ -60,8 +60,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar, Unpack
 
     from django_rtq.core.schedules import Schedule
-    from django_rtq.core.tasks.options.types import CeleryOptions, UsingOptions
-    from django_rtq.core.tasks.options.uniqueness import OnConflict, UniqueOption, Until
+    from django_rtq.core.tasks.options.types import CeleryOptions, OnConflict, Until, UsingOptions
 
     R_co = TypeVar("R_co", covariant=True)
     T_co = TypeVar("T_co", covariant=True, default=R_co)  # of jobs: what a coroutine function returns in the end
@@ -361,9 +360,13 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
     def unique_digest(self) -> Callable[[Sequence[Any], dict[str, Any]], str] | None:
         """What makes the digest of a call of a unique task; None for others. Raises InvalidTask."""
         if self.unique is not False:
-            from django_rtq.core.tasks.options.uniqueness import digest_maker  # few tasks are unique
-
-            return digest_maker(self)
+            if self.unique_until == "start" and self.unique_on_conflict == "rerun":
+                raise InvalidTask(
+                    f'{self.name}: unique_on_conflict="rerun" needs unique_until="done". With "start", a call makes a '
+                    "new job while another one runs."
+                )
+            self.call_signature.check_unique(self.name, self.unique)
+            return partial(self.call_signature.digest, self.name, self.unique)
         set_on_task = {name for name in _UNIQUE_OPTIONS if getattr(self, name) != getattr(type(self), name)}
         given = _UNIQUE_OPTIONS & self.changed if self.changed else set_on_task  # a copy has the others from its task
         if given:

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 from uuid import UUID
 
 from django_rtq.core.schedules import Schedule
+from django_rtq.core.tasks.calls import UniqueOption
 from django_rtq.core.tasks.options.backoff import Backoff
 from django_rtq.core.tasks.options.kinds import Moment
-from django_rtq.core.tasks.options.uniqueness import OnConflict, UniqueOption, Until
 from django_rtq.core.transactions import OnCommit
 
 Client = str | int | UUID | None
 Errors = type[BaseException] | Sequence[type[BaseException]]
 Delay = float | timedelta
+Until = Literal["start", "done"]
+OnConflict = Literal["return", "raise", "replace", "rerun"]
 
 
 class CallOptions(TypedDict, total=False):
