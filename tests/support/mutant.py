@@ -1,7 +1,5 @@
 """Changed scripts: mutants, which have one plausible mistake, and scripts with other limits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Puts each shard on a server of its own, where a Cluster has a slot: so one of them can be killed, or hang."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What rtq_worker and rtq_scheduler do before they start."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

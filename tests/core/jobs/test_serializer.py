@@ -1,7 +1,5 @@
 """Arguments and results are the same after a round trip through JSON."""
 
-from __future__ import annotations
-
 import contextlib
 import enum
 import json

@@ -1,7 +1,5 @@
 """Values that JSON cannot carry are refused, with a message that says where they are and what to do."""
 
-from __future__ import annotations
-
 import enum
 import io
 import math

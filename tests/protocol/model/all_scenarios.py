@@ -1,7 +1,5 @@
 """All scenarios: the functions of the modules ``scenarios…`` that take nothing but the two runs."""
 
-from __future__ import annotations
-
 import inspect
 from importlib import import_module
 from pathlib import Path

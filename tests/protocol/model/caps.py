@@ -1,7 +1,5 @@
 """Limits of running jobs: of the queue and its clients, and who is blocked until a place is free."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from tests.protocol.model.state import Part, values_of

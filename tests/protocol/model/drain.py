@@ -1,7 +1,5 @@
 """Runs queues in any state until they are empty: every job must finish, and no key may be left."""
 
-from __future__ import annotations
-
 from tests.protocol.model.keyspace import FIXED, read_keyspace
 from tests.protocol.model.parallel_run import QUEUES, ParallelRun
 from tests.protocol.model.state import RESULT_MS

@@ -1,7 +1,5 @@
 """Reads all keys of a server in one round trip, and checks the invariants of a queue."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads Lua files: where their functions, statements and expressions begin and end."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A mutant is named by its file, its function, and the text before and after, so i
 those that leave out a part of an expression, half are no mistakes: they save a look-up. They count only by their names.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What is kept of jobs that are over: their ids, outcomes and lines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

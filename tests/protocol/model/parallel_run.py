@@ -1,7 +1,5 @@
 """Calls each verb in Redis and in the model, and then compares all keys."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

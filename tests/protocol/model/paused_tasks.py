@@ -1,7 +1,5 @@
 """Paused tasks: what a claim meets of their jobs waits in `scheduled`, and is never due."""
 
-from __future__ import annotations
-
 import re
 
 from tests.protocol.model.state import Lane, Part, in_order

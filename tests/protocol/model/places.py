@@ -1,7 +1,5 @@
 """Where jobs wait: in lanes, in `scheduled`, and what lies beside their records."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What finds mistakes in scripts: the scenarios of the model, and the tests of each script."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import itertools

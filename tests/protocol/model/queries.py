@@ -1,7 +1,5 @@
 """What queries about a queue should return, computed from its model."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ A verb is a method of `Queue`; it returns what the Broker or the Readers returns
 one by one here, while the script takes whole batches: nobody must be able to tell by the turns.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import ceil

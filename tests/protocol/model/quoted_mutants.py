@@ -1,8 +1,6 @@
 """Quoted mutants: mistakes that no rule makes, those that stand for a guarantee (see docs/guarantees.md), and those in
 functions that found_by.json does not name, whose mutants nobody has judged."""
 
-from __future__ import annotations
-
 from tests.support.mutant import Mutant
 
 QUOTED_MUTANTS = (

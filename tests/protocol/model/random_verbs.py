@@ -1,7 +1,5 @@
 """A hypothesis state machine: random verbs, by workers that run, lag behind and crash, and by operators."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from functools import partial

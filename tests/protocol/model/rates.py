@@ -1,7 +1,5 @@
 """Rates: how many jobs may start in a period."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from math import ceil, floor

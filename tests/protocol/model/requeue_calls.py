@@ -1,7 +1,5 @@
 """Calls that queue dead letters in another queue, or with other arguments, for script_calls.py."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django_rtq.console.reading.actions import How

@@ -1,7 +1,5 @@
 """What it does to both queues when dead letters of one are queued in the other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import copy
 

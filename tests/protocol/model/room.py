@@ -1,7 +1,5 @@
 """Limits of waiting jobs: what fits."""
 
-from __future__ import annotations
-
 from tests.protocol.model.state import Part, values_of
 
 

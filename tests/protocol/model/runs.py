@@ -1,7 +1,5 @@
 """What becomes of runs, and of workers: ends, failures, crashes, leases."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Short, fixed sequences of verbs, run in Redis and in the model: cases that random verbs find late."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django_rtq.core.broker.messages import NewJob

@@ -1,7 +1,5 @@
 """Scenarios: delayed jobs in a queue that runs due jobs first."""
 
-from __future__ import annotations
-
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import ERROR, new_job, send
 

@@ -1,7 +1,5 @@
 """Scenarios: clients and queues that may run only so many jobs at once, and clients that are paused."""
 
-from __future__ import annotations
-
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import KEEP_MS, run, send
 

@@ -1,7 +1,5 @@
 """Scenarios: jobs log lines, some of them are sent again, and they go with their jobs."""
 
-from __future__ import annotations
-
 from tests.protocol.model.outcomes import KEPT_LINES, LINE
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, run, send

@@ -1,7 +1,5 @@
 """Scenarios: what operators do, such as pausing, cancelling, requeueing and discarding."""
 
-from __future__ import annotations
-
 from django_rtq.core.broker.messages import NewJob
 from tests.protocol.model.outcomes import LINE
 from tests.protocol.model.parallel_run import ParallelRun

@@ -1,7 +1,5 @@
 """Scenarios: what is kept of finished jobs."""
 
-from __future__ import annotations
-
 from django_rtq.core.broker.scripts import SCRIPTS
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import DONE, KEEP_MS, new_job, run, send

@@ -1,7 +1,5 @@
 """Scenarios: clients and queues that may start only so many jobs in a time."""
 
-from __future__ import annotations
-
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import KEEP_MS, run, send
 from tests.protocol.model.scenarios_limits import ONE, RESUMED, TWO

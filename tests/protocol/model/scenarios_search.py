@@ -1,7 +1,5 @@
 """Scenarios: searches for jobs in all states, some at a time, as the script replies them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scenarios: tasks are paused and resumed, while jobs of others go on."""
 
-from __future__ import annotations
-
 from django_rtq.core.broker.messages import NewJob
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import DONE, ERROR, KEEP_MS, run, send, unique_job

@@ -1,7 +1,5 @@
 """Scenarios: clients take turns by the time that their jobs used."""
 
-from __future__ import annotations
-
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import send
 

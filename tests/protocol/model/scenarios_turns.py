@@ -1,7 +1,5 @@
 """Scenarios: the turns of clients when jobs are cancelled, released or crash, and when workers are lost."""
 
-from __future__ import annotations
-
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import KEEP_MS, send
 from tests.protocol.model.state import LEASE_MS

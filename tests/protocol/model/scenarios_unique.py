@@ -1,7 +1,5 @@
 """Scenarios: unique jobs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.protocol.model.parallel_run import ParallelRun

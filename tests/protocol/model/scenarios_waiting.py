@@ -1,7 +1,5 @@
 """Scenarios: queues and clients that take in no more jobs than may wait."""
 
-from __future__ import annotations
-
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import KEEP_MS, new_job, run, send, unique_job
 

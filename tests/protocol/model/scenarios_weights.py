@@ -1,7 +1,5 @@
 """Scenarios: clients that have weights."""
 
-from __future__ import annotations
-
 from tests.protocol.model.parallel_run import ParallelRun
 from tests.protocol.model.scenarios import run, send
 

@@ -1,7 +1,5 @@
 """States and calls of what jobs remember, for script_calls.py."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django_rtq.core.jobs.record import HeldEntry

@@ -1,7 +1,5 @@
 """Hypothesis strategies: what random verbs get."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from tests.protocol.model.parallel_run import QUEUES

@@ -1,7 +1,5 @@
 """Mistakes that rules make and that are not tried, most of them because nothing can find them, by the reason."""
 
-from __future__ import annotations
-
 REASONS: dict[str, tuple[str, ...]] = {
     "A loop does not end: everybody would notice, and these tests would wait.": (
         "lib/virtual_turns sift: [heap[1] -> true]",

@@ -1,7 +1,5 @@
 """States and calls of paused tasks, for script_calls.py."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django_rtq.console.nouns import Place

@@ -1,7 +1,5 @@
 """The time that the jobs of clients used: fair_by="seconds"."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

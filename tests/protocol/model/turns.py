@@ -1,7 +1,5 @@
 """Whose turn it is: the order of clients in the rings, one after the other or by virtual time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tests.protocol.model.state import Lane, Part, values_of

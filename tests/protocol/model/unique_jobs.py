@@ -1,7 +1,5 @@
 """Unique jobs: which job holds a digest, and which job runs after it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from django_rtq.core.broker.messages import NewJob

@@ -1,7 +1,5 @@
 """What is known of the time that the jobs of a client used."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

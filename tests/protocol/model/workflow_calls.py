@@ -1,7 +1,5 @@
 """States and calls of workflows, for script_calls.py. The jobs that a state returns have ids that are known before."""
 
-from __future__ import annotations
-
 from typing import Any
 from unittest import mock
 

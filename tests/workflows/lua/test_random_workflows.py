@@ -1,8 +1,6 @@
 """Random fates of the jobs of a workflow in two queues: after each of them it is what a model of it says, and each live
 job is in one place, under the one id that it ever had."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import defaultdict

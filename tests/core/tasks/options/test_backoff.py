@@ -1,7 +1,5 @@
 """Retry delays: constant, steps, exponential and functions of the user."""
 
-from __future__ import annotations
-
 import functools
 import logging
 import math
