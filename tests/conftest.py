@@ -205,7 +205,6 @@ def rtq(broker):
 
 @pytest.fixture
 def readers(broker):
-    """The readers of this process."""
     return pytest.importorskip("django_rtq.console.reading.readers").readers_of()
 
 

@@ -18,7 +18,6 @@ PAGE = blocks(read("docs/async.md"))
 
 @pytest.fixture
 def shop(monkeypatch):
-    """The modules of the page."""
     monkeypatch.setattr(registry, "_tasks", dict(registry._tasks))
     found = {}
     for file, code in PAGE:

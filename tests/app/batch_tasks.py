@@ -94,7 +94,6 @@ def crash(calls):
 
 @task(batch=10)
 def gate(calls):
-    """Waits for a gate."""
     _tell(calls)
     wait_for(calls[0].args[1])
 

@@ -67,7 +67,6 @@ async def asleep(name, seconds):
 
 @task(backoff=AT_ONCE, takes_context=True)
 def attempts(context, name, fail_until):
-    """Fails in all attempts before that one."""
     journal.write("start", name)
     if context.attempt < fail_until:
         raise ValueError(f"attempt {context.attempt} of {name}")

@@ -272,7 +272,6 @@ def test_metrics_are_those_of_one_redis(report_tasks, broker):
 
 @pytest.fixture
 def scheduled(report_tasks):
-    """A schedule of a task of "reports"."""
     schedule = every(minutes=5, name="build", args=["x"])
     object.__setattr__(report_tasks.build.rtq_task, "schedule", (schedule,))
     return report_tasks.build.rtq_task
@@ -390,7 +389,6 @@ UNREACHABLE = "redis://127.0.0.1:1/0"
 
 @pytest.fixture
 def with_outbox(transactional_db, other):
-    """The outbox is on."""
     with override_settings(RTQ={**settings.RTQ, "OUTBOX": True}):
         yield
         get_broker().close()

@@ -81,7 +81,6 @@ def test_it_cannot_be_changed_for_one_call():
 
 @pytest.fixture
 def effects(database):
-    """The names of effects in the database."""
     database.query(once_tasks.CREATE_TABLE)
     return lambda: [name for (name,) in database.query("SELECT name FROM effects ORDER BY name")]
 

@@ -81,7 +81,6 @@ def naming_ends(name):
 
 @cache
 def functions_of(part):
-    """Each function of a part, with its text."""
     return dict(re.findall(r"^local function (\w+)(\(.*?^end)$", code_of(part), re.MULTILINE | re.DOTALL))
 
 

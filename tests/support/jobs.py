@@ -108,7 +108,6 @@ def suspect_job(broker, name=None, **options):
 
 
 def finished_job(broker, name=None, **options):
-    """A job that has succeeded."""
     job = claimed_job(broker, name, worker="finishing", **options)
     settle(broker, "ack", job, worker="finishing")
     for_workers(broker).sign_off([QUEUE], "finishing")
@@ -211,7 +210,6 @@ def lose_record(broker, *jobs):
 
 
 def names(ids):
-    """The names in ids."""
     texts = [i.decode() if isinstance(i, bytes) else i for i in ids]
     return [text.split("-", 2)[2] for text in texts]
 

@@ -47,7 +47,6 @@ class PrivateReplication:
         self._stack = ExitStack()
 
     def start(self):
-        """Start all of them."""
         master = self._stack.enter_context(PrivateRedis(appendonly=True))
         follow = ["--replicaof", "127.0.0.1", str(master.port)]
         self.servers = [master, self._stack.enter_context(PrivateRedis(appendonly=True, arguments=follow))]

@@ -70,7 +70,6 @@ def places_of(redis, job):
 
 
 def place_of(redis, job):
-    """The one place where a job is."""
     (place,) = places_of(redis, job)
     return place
 

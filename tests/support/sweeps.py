@@ -13,7 +13,6 @@ def sweep(verb, *, queues=(QUEUE,), states=(), until_ms=LATEST, target="", **wan
 
 
 def steps(readers, verb, *, limit=STEP, **named):
-    """Its steps."""
     return readers.sweeps.steps(sweep(verb, **named), limit=limit)
 
 

@@ -115,16 +115,13 @@ def advance(broker, *members, flow_id=FLOW, queue=QUEUE):
 
 
 def fields_of(broker, flow_id=FLOW):
-    """All fields of a workflow."""
     return workflow_store(broker).read_fields([flow_id])[0]
 
 
 def states_of(broker, flow_id=FLOW):
-    """The states of its steps."""
     fields = fields_of(broker, flow_id)
     return [fields[f"state:{number}"] for number in range(int(fields["steps"]))]
 
 
 def part(name, *, flow_id=FLOW, queue=QUEUE):
-    """A part of a step."""
     return Part(flow_id, name, queue)

@@ -33,7 +33,6 @@ def client(server):
 
 @pytest.fixture
 def new(folder, server):
-    """This version."""
     version = Version("new", ROOT, folder, server.url)
     yield version
     version.close()

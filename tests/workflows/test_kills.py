@@ -16,7 +16,6 @@ FAST = {"LEASE_SECONDS": 1}
 
 
 def group(size, member, *args):
-    """A group with a callback."""
     with workflow("group") as flow:
         members = flow.add_many(member, [((f"m{number}", *args), {}) for number in range(size)])
         flow.after(members).add(tasks.report, "callback")

@@ -40,8 +40,6 @@ OPTIONS = ("--queues", "default,low", "--processes", 2)
 
 
 class Flows:
-    """Makes workflows, and requeues dead members."""
-
     def __init__(self, dice):
         self._dice = dice
         self.over = set()
@@ -232,7 +230,6 @@ def make(flows, harm):
 
 
 def first_starts(journal):
-    """When each job started first."""
     first_at = {}
     for entry in journal.entries("start"):
         first_at.setdefault(entry.name.partition(" ")[0], entry.at)

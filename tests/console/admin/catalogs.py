@@ -58,7 +58,6 @@ def catalog(language, kind="po"):
 
 
 def key_of(entry):
-    """The key of a catalog entry."""
     return Text(entry.msgctxt or "", entry.msgid, entry.msgid_plural or "")
 
 

@@ -22,7 +22,6 @@ def dead(broker, *args, error=None, client="", **kwargs):
 
 
 def page_of(client, job):
-    """The page of a job."""
     answer = client.get(f"/admin/django_rtq/job/{job.id}/?queue={QUEUE}")
     assert answer.status_code == 200
     return text(answer)

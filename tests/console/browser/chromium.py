@@ -21,7 +21,6 @@ def missing(what):
 
 @contextmanager
 def chromium():
-    """Launches Chromium."""
     if not all(map(find_spec, PACKAGES)):
         missing("Playwright or axe is not installed: pip install 'django-rtq[browser]'")
     try:

@@ -22,7 +22,6 @@ BOX = "input[type=checkbox][name=id]"
 
 @pytest.fixture
 def dead_letters(broker):
-    """Twelve dead letters."""
     return [dead_job(broker, f"letter{n}", body=body(f"letter{n}")) for n in range(12)]
 
 

@@ -60,7 +60,6 @@ def worker(*running, **details):
 
 
 def running(**details):
-    """A running job."""
     known = {"id": "a", "queue": "mail", "task": "shop.tasks.resize", "client": "", "attempt": 1, "seconds": 5.0}
     known["claimed_at"] = ago(details.get("seconds", 5.0))
     return RunningJob(**{**known, "worker": "w1", **details})

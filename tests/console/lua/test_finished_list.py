@@ -29,7 +29,6 @@ def let_pass(redis, broker, *jobs):
 
 
 def pages(readers, limit, between=lambda: None):
-    """The ids on each page."""
     found, cursor = [], None
     while cursor != "":
         page = readers.search([(QUEUE, "finished")]).page(cursor=cursor or "", limit=limit)

@@ -23,7 +23,6 @@ def queue_up(broker, count, *, clients="xyz", **options):
 
 
 def steps(broker, at_once):
-    """The ids of each step."""
     walk, cursor = JobWalk(broker, [(QUEUE, "lanes")]), ""
     while True:
         ids, cursor = walk.next_ids(cursor, at_once)

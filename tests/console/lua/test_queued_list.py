@@ -47,7 +47,6 @@ def page(readers, cursor="", limit=50, **wanted):
 
 
 def pages(readers, limit, **wanted):
-    """All pages."""
     found, cursor = page(readers, limit=limit, **wanted)
     taken = [found]
     while cursor:

@@ -14,7 +14,6 @@ def minute(redis):
 
 
 def history(redis, readers, minutes, step=1, queue=QUEUE):
-    """The series of a queue."""
     return readers.overview.series.history([queue], minutes, step, int(redis.time()[0]) * 1000)[0]
 
 

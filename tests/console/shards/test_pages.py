@@ -29,7 +29,6 @@ IN_ALL = {"Referer": f"http://testserver{OVERVIEW}"}
 
 @pytest.fixture
 def jobs(shards):
-    """A job in each shard."""
     return [tasks.note.using(client=client_of(shard)).delay("x") for shard in (0, 1)]
 
 

@@ -40,8 +40,6 @@ def wait_for_end(broker, queue, job_id, timeout):
 
 
 class Waiting(threading.Thread):
-    """Somebody who waits."""
-
     def __init__(self, broker, job, timeout=20.0):
         super().__init__(daemon=True)
         self._arguments = (broker, QUEUE, job.id, timeout)

@@ -22,7 +22,6 @@ def in_thread(act):
 
 
 def open_connections():
-    """Those of this thread that are open."""
     return [each for each in connections.all(initialized_only=True) if each.connection is not None]
 
 

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
 
 @pytest.fixture
 def warnings(caplog, monkeypatch):
-    """The warnings so far."""
     monkeypatch.setattr(transactions, "_warned", set())
     with override_settings(DEBUG=True), caplog.at_level(logging.WARNING, "django_rtq"):
         yield lambda: [record.getMessage() for record in caplog.records]

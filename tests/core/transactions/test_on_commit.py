@@ -23,7 +23,6 @@ def once(name):
 
 
 def roll_back(call):
-    """A savepoint that is rolled back."""
     with transaction.atomic():
         call()
         transaction.set_rollback(True)

@@ -65,7 +65,6 @@ def test_promtool_finds_nothing_wrong(busy):
 
 
 def expressions():
-    """The expression of each alert rule, by its name."""
     found = re.findall(r"alert: (\w+)\n +expr: (.*(?:\n {10}.*)*)", RULES.read_text())
     return {name: " ".join(expression.replace(">-", "").split()) for name, expression in found}
 

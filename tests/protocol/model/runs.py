@@ -10,8 +10,6 @@ KEPT_ERRORS = 5
 
 
 class Runs(Part):
-    """Who runs what."""
-
     def held(self, worker: str, entries: Sequence[Any]) -> tuple[list[Any], list[str]]:
         held = self.queue.running[worker]
         return [e for e in entries if e[0] in held], [e[0] for e in entries if e[0] not in held]
