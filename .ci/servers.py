@@ -30,7 +30,6 @@ TESTS = [
     "tests/scale/test_settings_sentinel.py",
     "tests/scale/workers",
     "tests/core/worker/test_redis_data_loss.py",
-    "tests/core/worker/test_torn_log_restarts.py",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Lua scripts and Python read and write the same formats: records, failures, outcomes and schedules."""
+"""Lua scripts and Python read and write the same formats: records, failures, outcomes, details and schedules."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from django_rtq.core.broker import scripts
 from django_rtq.core.broker.schedule_store import ScheduleState
 from django_rtq.core.jobs.failure import Attempt, Failure, read_cut_failure, read_failures, shorten_failure
-from django_rtq.core.jobs.job import write_body, write_record
+from django_rtq.core.jobs.job import new_job_id, write_body, write_record
 from django_rtq.core.jobs.outcome import (
     CANCELLED_UNRUN,
     drop_result,
@@ -19,6 +19,7 @@ from django_rtq.core.jobs.outcome import (
     write_succeeded,
 )
 from django_rtq.core.jobs.record import has_body, read_head, read_leniently
+from django_rtq.core.jobs.serializer import unquoted
 from django_rtq.exceptions import WorkerLost
 from tests.support.jobs import KEEP_MS, QUEUE, claimed_job, dead_job, new_job, queued_job, settle, suspect_job
 from tests.support.server_clock import server_ms
@@ -199,3 +200,41 @@ def test_python_reads_the_state_of_a_schedule_that_scripts_write(redis, broker):
     broker.schedules.fire(QUEUE, "nightly", 2000, job, may_overlap=True)
 
     assert broker.schedules.states([QUEUE])[1][QUEUE]["nightly"] == ScheduleState(2000, job.id, "d1", 1000)
+
+
+@pytest.mark.parametrize("error", [{}, {"at": "x", "seconds": None, "attempt": []}, {"at": True, "error": 7}])
+def test_whatever_stands_there_is_told_as_far_as_it_goes(error):
+    attempt = Attempt.read(error)
+
+    assert (attempt.number, attempt.started_at, attempt.ended_at, attempt.seconds) == (None, None, None, None)
+
+
+def test_an_id_tells_when_the_job_was_made(redis, broker, access):
+    job, ours = queued_job(broker), new_job_id()
+    broker.enqueue(QUEUE, [job._replace(id=ours)])
+
+    assert access.find(job.id).made_at is None  # anybody's
+    assert abs(access.find(ours).made_at.timestamp() - redis.time()[0]) < 5
+
+
+@pytest.mark.parametrize(
+    ("head", "task"),
+    [
+        (b'0 3 1 0 x\n{"task":"a.b","args":[', "a.b"),
+        (b'0 3 1 0 x\n{"task":"a\\"\\u0062"}', 'a"b'),
+        (b'0 3 1 0 x\n{"task":"a.b', ""),
+        (b'0 3 1 0 x\n{"args":["\\"task\\":\\"no\\""]}', ""),
+        (b"nonsense", ""),
+        (b"", ""),
+    ],
+)
+def test_the_beginning_of_a_record_tells_its_task(head, task):
+    client, found = read_head(head)
+
+    assert found == task
+    assert client == ("x" if head.startswith(b"0 ") else None)
+
+
+@pytest.mark.parametrize(("text", "said"), [("a", "a"), (r"a\n", "a\n"), (r"a\u00", "a"), ("a\\", "a"), ("", "")])
+def test_a_text_that_was_cut_says_what_is_left(text, said):
+    assert unquoted(text) == said

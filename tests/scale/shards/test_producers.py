@@ -1,4 +1,4 @@
-"""delay() and its kin find the shard of each job, and handles find their jobs there."""
+"""delay() and its kin find the shard of each job, also in a Cluster, and handles find their jobs there."""
 
 import threading
 import uuid
@@ -10,6 +10,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import transaction
 from django.test import override_settings
+from redis.crc import key_slot
 
 from django_rtq import (
     BrokerUnavailable,
@@ -23,17 +24,19 @@ from django_rtq import (
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker import enqueue_calls
 from django_rtq.core.broker.brokers import close_brokers, get_broker, substitute_broker
+from django_rtq.core.broker.keys import cluster_tag
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import name_of
 from django_rtq.core.broker.task_backends import config_of, shard_place
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import made_at, new_job_id, shard_in, with_shard
 from django_rtq.scale import placement
-from django_rtq.scale.placement import new_ids
+from django_rtq.scale.placement import new_ids, tag_of_shard
 from django_rtq.testing import captured, drain
 from tests.app import django_tasks, tasks
 from tests.scale.shards.conftest import client_of, waiting
 from tests.support.jobs import new_job
+from tests.support.redis_cluster import SLOTS, PrivateCluster
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 from tests.support.shard_servers import on_servers
 from tests.support.waiting import wait_until
@@ -286,3 +289,32 @@ def test_no_job_is_requeued_in_a_queue_in_another_shard(pinned):
                 rtq.job(handle.id).requeue(to="ledger")
             with pytest.raises(CommandError, match="Queue ledger as a whole is in another shard"):
                 call_command("rtq_jobs", "requeue", handle.id, "--to", "ledger")
+
+
+def part_of(tag, count):
+    """In which part of all slots the keys with this tag are."""
+    return key_slot(tag.partition("}")[0].strip("{").encode()) * count // SLOTS
+
+
+@pytest.mark.parametrize("count", [2, 16, 1024])
+def test_each_shard_has_a_slot_in_another_part_of_all(count):
+    numbers = range(0, count, max(1, count // 16))
+    tags = [tag_of_shard("rtq", number, count) for number in numbers]
+    parts = [part_of(tag, count) for tag in tags]
+    assert tags[0] == cluster_tag("rtq")
+    assert [(part - parts[0]) % count for part in parts] == list(numbers)
+
+
+@pytest.mark.long
+def test_jobs_are_on_the_masters_of_their_slots():
+    with PrivateCluster() as cluster, override_settings(RTQ={"REDIS": {"cluster": cluster.addresses}, "SHARDS": 4}):
+        handles = tasks.note.delay_many([((n,), {}) for n in range(40)])
+
+        assert {shard_in(handle.id) for handle in handles} == set(range(4))
+        assert [handle.refresh().args for handle in handles] == [[n] for n in range(40)]
+        tags = [get_broker(shard_place(n)).keys.of("default").tag.decode() for n in range(4)]
+        assert tags[0] == "{rtq.0.0}:default:"
+        assert {part_of(tag, 4) for tag in tags} == set(range(4))
+        handles[0].cancel()
+        assert handles[0].state == "cancelled"
+        close_brokers()
