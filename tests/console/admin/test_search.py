@@ -38,6 +38,11 @@ def test_jobs_of_all_states_are_found(jobs, viewer, query, names):
     assert found(viewer, query)[0] == [getattr(jobs, name).id for name in names.split()]
 
 
+@pytest.mark.parametrize(("query", "is_linked"), [("state:dead", True), ("state:succeeded", False), ("bakery", False)])
+def test_lists_with_actions_are_named(jobs, viewer, query, is_linked):
+    assert ("To act on all of them" in found(viewer, query)[1]) is is_linked
+
+
 def test_actions_do_not_search_for_a_text(jobs, operator):
     html = text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/", {"state": "dead", "q": "bakery"}))
     assert jobs.dead.id in html

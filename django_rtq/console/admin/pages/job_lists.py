@@ -233,7 +233,7 @@ class JobSearch:
                     self._list_url(url, queue, state),
                 )
                 for queue, state in lists
-                if not query.text
+                if VERBS[state] and not query.text
             ],
         }
 
