@@ -593,10 +593,12 @@ class Worker(_Named):
 
     def _reclaim(self, shard: Readers) -> list[str]:
         broker, reclaimed = shard.broker, list[str]()
+        note = ("HGET", broker.keys.worker(self.name), "project_version")
+        version = broker.redis.execute_one(note, resend=True) or ""
         for name in shard.queues.names():
             left = 1
             while left:
-                call = SCRIPTS["reclaim_child"].call(broker.keys.of(name), (self.name, AT_ONCE, "lapsed"))
+                call = SCRIPTS["reclaim_child"].call(broker.keys.of(name), (self.name, AT_ONCE, version, "lapsed"))
                 left, *words = broker.redis.execute_one(call, resend=True)
                 if left < 0:
                     raise LeaseNotExpired(self.name)

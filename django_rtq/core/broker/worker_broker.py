@@ -312,7 +312,13 @@ class WorkerBroker(Broker):
 
         Returns the seconds until there may be more to reclaim (None: no worker is left), and (id, new place) pairs.
         """
-        command = SCRIPTS["reclaim"].call(self.keys.of(queue), (self.lease_ms, limit))
+        notes: list[Argument] = []
+        if self.config.version:  # that of a dead worker is in a key of no queue, which the script cannot read
+            silent = self.redis.execute_one(("ZRANGE", self.keys.of(queue).workers, 0, 9), resend=True)
+            reads = [("HGET", self.keys.worker(worker.decode()), "project_version") for worker in silent]
+            versions = zip(silent, self.redis.execute(reads, resend=True), strict=True)
+            notes = [word for pair in versions if pair[1] for word in pair]
+        command = SCRIPTS["reclaim"].call(self.keys.of(queue), (self.lease_ms, limit, *notes))
         reply = self.redis.execute_one(command, resend=True)
         return earliest_seconds([reply]), _pairs(reply[1:])
 
@@ -324,7 +330,7 @@ class WorkerBroker(Broker):
     def reclaim_child(self, queue: str, worker: str, guilty: Iterable[str]) -> list[tuple[str, str]]:
         """Reclaim the jobs of a process that has crashed. Only the guilty ones count a crash (G5)."""
         taken: list[tuple[str, str]] = []
-        arguments: tuple[Argument, ...] = (worker, AT_ONCE, *guilty)
+        arguments: tuple[Argument, ...] = (worker, AT_ONCE, self.config.version or "", *guilty)
         while True:
             call = SCRIPTS["reclaim_child"].call(self.keys.of(queue), arguments)
             (left, *pairs), *_ = self.redis.execute([call, *forget_info_commands(self.keys, worker)], resend=True)

@@ -1,12 +1,10 @@
 """running -> queued, or dead, by the supervisor that saw the worker die."""
 
-from tests.support.jobs import (
-    QUEUE,
-    WORKER,
-    claimed_job,
-    claimed_jobs,
-    new_job,
-)
+from dataclasses import replace
+
+import pytest
+
+from tests.support.jobs import QUEUE, WORKER, claimed_job, claimed_jobs, let_lapse, new_job
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
@@ -72,3 +70,23 @@ def test_the_guilty_one_may_be_somebody_elses_by_now(redis, broker):
 
     assert set(changes(before, snapshot(redis))) == {"workers", "signed_on"}
     assert set(snapshot(redis)["workers"]) == {"other"}
+
+
+@pytest.mark.parametrize("way", ["lapsed", "by a person", "seen by its supervisor"])
+def test_a_crash_counts_for_the_version_of_the_dead_worker(redis, broker, rtq, readers, monkeypatch, way):
+    monkeypatch.setattr(broker, "config", replace(broker.config, version="v44"))
+    job = claimed_job(broker, body='{"task":"ship"}')
+    redis.hset(broker.keys.worker(WORKER), "project_version", "v44")
+    if way != "seen by its supervisor":
+        monkeypatch.setattr(broker, "config", replace(broker.config, version="v45"))
+        let_lapse(broker, WORKER)
+
+    if way == "lapsed":
+        broker.reclaim(QUEUE)
+    elif way == "by a person":
+        rtq.workers[WORKER].reclaim()
+    else:
+        broker.reclaim_child(QUEUE, WORKER, [job.id])
+
+    of_queue = readers.queue_page(QUEUE, "queued").versions
+    assert [(each.version, each.metrics.done, each.metrics.failed) for each in of_queue] == [("v44", 0, 1)]

@@ -206,7 +206,7 @@ class ParallelRun:
     def reclaim_child(self, queue: str, worker: str, guilty: Sequence[str], limit: int = AT_ONCE) -> None:
         """In as many calls as it takes."""
         expected = left, _ = self.models[queue].reclaim_child(worker, guilty, limit)
-        there, *words = self._script(queue, "reclaim_child", worker, limit, *guilty)
+        there, *words = self._script(queue, "reclaim_child", worker, limit, "", *guilty)
         texts = [word.decode() for word in words]
         self.same((there, list(zip(texts[::2], texts[1::2], strict=True))), expected)
         if left:
@@ -301,7 +301,7 @@ class ParallelRun:
 
     def release_worker(self, queue: str, worker: str, limit: int = AT_ONCE) -> None:
         expected = self.models[queue].release_worker(worker, limit)
-        left, *words = self._script(queue, "reclaim_child", worker, limit, "lapsed")
+        left, *words = self._script(queue, "reclaim_child", worker, limit, "", "lapsed")
         self.same([left, *(word.decode() for word in words)], expected)
 
     def discard(self, queue: str, job_ids: Sequence[str]) -> None:

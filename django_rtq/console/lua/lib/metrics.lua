@@ -3,6 +3,7 @@
 
 local MOST_NAMES, TASKS_SECONDS = 10000, 180000
 local MINUTES_SECONDS, FAILING_SECONDS = 600, 86400
+local VERSION_SECONDS, MOST_VERSIONS = 604800, 5 -- the newest
 local RECOVERED = 50 -- runs that have to succeed in a row
 local SLICE_MS, ALL_TIME, ALL_RUNS = 600000, "\n", "\nruns" -- of clients; no client has these names
 
@@ -48,7 +49,29 @@ local function count_runs(q, now, task, done, failed)
   redis.call("EXPIRE", q.failing, FAILING_SECONDS)
 end
 
--- Count a crashed run of a task, in place of the dead worker.
+-- Count runs by the version of the project: those of each task, and those of the queue, as of a task without a name. `counted`:
+-- name and number of each counter, up to the index `last`.
+local function count_version(q, now, version, counted, last)
+  if redis.call("ZADD", q.run_versions, "NX", now, version) == 1 then
+    for _, old in ipairs(redis.call("ZRANGE", q.run_versions, 0, -MOST_VERSIONS - 1)) do
+      redis.call("UNLINK", q.tasks .. "v" .. old, q.failed_runs .. "v" .. old)
+      redis.call("ZREM", q.run_versions, old)
+    end
+  end
+  local key, failed, sums = q.tasks .. "v" .. version, q.failed_runs .. "v" .. version, {}
+  for i = 1, last, 2 do
+    local kind, task = string.match(counted[i], "^(%S+) (.*)$")
+    if kind == "done" or kind == "failed" or string.find(kind or "", "^r%-?%d") then
+      add_counter(key, counted[i], counted[i + 1])
+      sums[kind] = (sums[kind] or 0) + counted[i + 1]
+    end
+    if kind == "failed" then add_counter(failed, task, counted[i + 1]) end
+  end
+  for kind, number in pairs(sums) do add_counter(key, kind .. " ", string.format("%.0f", number)) end
+  for _, each in ipairs({ q.run_versions, key, failed }) do redis.call("EXPIRE", each, VERSION_SECONDS) end
+end
+
+-- Count a crashed run of a task, in place of the dead worker, which ran the version `q.version` of the project, if that is known.
 local function count_task_crash(q, record, end_name, now)
   local task = string.match(record, '^[^\n]*\n{"task":"([^"\\]+)"')
   if not task then return end
@@ -56,4 +79,5 @@ local function count_task_crash(q, record, end_name, now)
   for _, kind in ipairs({ "failed ", "crashed ", end_name .. " " }) do add_counter(tasks, kind .. task, 1) end
   redis.call("EXPIRE", tasks, TASKS_SECONDS)
   count_runs(q, now, task, "0", "1")
+  if q.version then count_version(q, now, q.version, { "failed " .. task, 1 }, 2) end
 end
