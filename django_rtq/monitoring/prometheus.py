@@ -69,7 +69,7 @@ WAIT_LABELS = [*(str(bound / 1000) for bound in WAIT_BOUNDS_MS), "+Inf"]
 
 
 class RTQCollector(Collector):
-    """Reads Redis when it is scraped, in three round trips. Any thread may use it.
+    """Reads Redis when it is scraped, in some round trips. Any thread may use it.
 
     `backend`: in TASKS, if it has a Redis of its own. Registering it does not read Redis. collect() raises BrokerError
     if Redis does not answer, and ConfigurationError.
@@ -116,13 +116,14 @@ def _read(place: str) -> Iterator[Metric]:
 
     It adds past counters to the totals in Redis, so that later scrapes, also of other processes, go on from there.
     """
-    seen = look(readers_of(place), lambda readers: readers.overview.read(with_totals=True))
-    return metrics_of(seen.overview, seen.incidents)
+    readers = readers_of(place)
+    seen = look(readers)
+    queues, hour = [row.details.name for row in seen.overview.queues], int(seen.overview.now.timestamp()) // 3600
+    return metrics_of(seen.overview, seen.incidents, Totals.read_all(readers.broker, queues, hour))
 
 
-def metrics_of(overview: Overview, incidents: Iterable[Incident]) -> Iterator[Metric]:
+def metrics_of(overview: Overview, incidents: Iterable[Incident], totals: Mapping[str, Totals]) -> Iterator[Metric]:
     """The metrics of what was read."""
-    totals = {row.details.name: Totals.read(row.totals) for row in overview.queues}
     yield from _queue_gauges(overview)
     yield from _counters(totals)
     yield from _histograms(totals)

@@ -26,7 +26,7 @@ def metrics() -> str:
 
     nothing = Overview(now=datetime.now(timezone.utc), queues=[], workers=[], server=ServerDetails(now_ms=0))
     rows = ["| metric | labels | what it is |", "|---|---|---|"]
-    for metric in metrics_of(nothing, []):
+    for metric in metrics_of(nothing, [], {}):
         name = metric.name + ("_total" if metric.type == "counter" else "")
         labels = ", ".join(f"`{label}`" for label in getattr(metric, "_labelnames", ()))
         kind = "Histogram: " if metric.type == "histogram" else ""

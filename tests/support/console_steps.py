@@ -1,10 +1,9 @@
 """Single script calls of the console, which production sends only as part of a page, or of a maintenance step."""
 
 from django_rtq.console.incidents import watcher
-from django_rtq.console.reading.metrics.reader import read_totals, totals_commands
+from django_rtq.console.reading.metrics.reader import Totals
 from django_rtq.console.reading.task_details import TaskReader
 from django_rtq.console.roll_up import RollUp
-from django_rtq.core.broker.redis.client import as_dict
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.workflows import workflow_store
 from tests.support.jobs import QUEUE
@@ -21,11 +20,9 @@ def read_tasks(broker, _jobs):
 
 
 def update_totals(broker, queue=QUEUE):
-    """Add past counters to the totals. Returns the totals, the counters of this minute, and those of tasks in this hour
-    if they are to be added."""
+    """Add past counters to the totals. Returns them with the present counters."""
     hour = int(broker.redis.execute_one(("TIME",))[0]) // 3600
-    replies = read_totals(hour, broker.redis.execute(totals_commands(broker.keys.of(queue), hour), resend=True))
-    return [{name.decode(): int(number) for name, number in as_dict(reply).items()} for reply in replies]
+    return Totals.read_all(broker, [queue], hour)[queue]
 
 
 def count_in_the_past(broker):

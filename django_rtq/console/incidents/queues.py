@@ -25,7 +25,6 @@ from django_rtq.console.incidents.incident import (
 )
 from django_rtq.console.merging import grouped
 from django_rtq.console.reading.details import ClientPause, QueueDetails, TaskPause
-from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.console.reading.metrics.task_failures import LATELY, LEAST_IN_A_ROW, Runs, TaskFailures
 from django_rtq.console.reading.metrics.time_series import Series
 from django_rtq.console.reading.overview import Overview, QueueRow
@@ -97,9 +96,7 @@ def failing_runs(now: datetime, row: QueueRow, task: str, failures: TaskFailures
         return Runs(failures.in_a_row, failures.in_a_row)
     if not lately.failed or lately.runs >= MIN_RUNS:
         return _since_well(now, failures)
-    of_hours = row.tasks.get(task, TaskMetrics())
-    seldom = Runs(of_hours.failed, of_hours.done + of_hours.failed)
-    return seldom if _fails(seldom, incident_options().failure_rate) else Runs()
+    return failures.hours if _fails(failures.hours, incident_options().failure_rate) else Runs()
 
 
 def _since_well(now: datetime, failures: TaskFailures) -> Runs:
@@ -128,9 +125,7 @@ def _fails_since(row: QueueRow, task: str) -> tuple[datetime | None, bool]:
     """Since when a task fails, and whether that may be longer. Not known if other tasks of its queue fail, too."""
     if row.task_failures[task].in_a_row:
         return row.task_failures[task].since, False
-    of_queue = sum(metrics.failed for metrics in row.tasks.values())
-    of_task = row.tasks.get(task, TaskMetrics())
-    if of_task.failed < MOST_FAILURES * of_queue:
+    if row.task_failures[task].hours.failed < MOST_FAILURES * row.series.total("failed"):
         return None, False
     well_below = WELL * incident_options().failure_rate
     steps = zip(row.series.of("failed"), row.series.of("succeeded"), strict=True)

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -21,15 +20,10 @@ from django_rtq.console.merging import COUNTS, JOINED, MOST, ONE, SUM, by, most,
 from django_rtq.console.reading.details import QueueDetails, RunningJob, UnknownTask, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import read_dead_letter
 from django_rtq.console.reading.metrics.reader import (
-    HOUR_MS,
     Deploy,
     TaskHours,
-    TaskMetrics,
     deploy_commands,
     read_deploys,
-    read_task_metrics,
-    read_totals,
-    totals_commands,
 )
 from django_rtq.console.reading.metrics.task_failures import (
     LATELY,
@@ -58,7 +52,7 @@ SHARED_SECONDS = 1.0  # for which viewers share an overview, at least
 REST = 5  # times as long as the last read took, it is not read again: a fifth of a large Redis is enough for it
 GLANCE_SECONDS = 10.0  # for which a shared one is young
 HISTORY_SECONDS = 60.0  # counters of steps longer than a minute
-USUAL_HOURS = 6  # hours before the current one that say how long tasks usually run
+USUAL_HOURS = 1  # hours before the current one that say how long tasks usually run
 USUAL_SECONDS = 60.0  # for so long that is not read again
 UNSCHEDULED = 120.0  # seconds without a look for due jobs; a scheduler looks at least once a minute
 REFUSED_MS = 60_000  # for so long after it refused commands a server is full, whatever it uses now
@@ -90,13 +84,10 @@ class QueueRow:
     details: QueueDetails = field(metadata=ONE)
     series: Series = field(metadata=by(merge_series))  # the last hour by the minute
     slots: int = field(metadata=SUM)  # jobs that its workers can run at once; they may also serve other queues
-    #: task name -> this hour and the one before it; how long runs took only if a job runs
-    tasks: Mapping[str, TaskMetrics] = field(default_factory=dict)
     task_failures: Mapping[str, TaskFailures] = field(default_factory=dict)  # task name -> its last runs, if any failed
     newest_dead: JobDetails | None = None  # only the fields that a summary shows
     newest_retrying: JobDetails | None = None  # the one with the latest next attempt
     unknown_tasks: Sequence[UnknownTask] = ()  # of which jobs came that workers did not know
-    totals: list[Any] = field(default_factory=list)  # if asked for: counters to add up, see read_totals()
     busiest: BusiestClient | None = None  # None: nothing ran lately, or jobs of fewer than two clients wait
 
     def lately(self, name: str) -> int:
@@ -197,49 +188,36 @@ class OverviewReader:
         self._redis, self._keys, self._shard = broker.redis, broker.keys, shard_of(broker.backend)
         self.series = TimeSeriesReader(broker)
         self._hours = TaskHours(broker)
-        self._usual: tuple[float, dict[str, TaskMetrics]] = (-math.inf, {})  # time.monotonic(), by task
-        self._refused: tuple[int, int] = (
-            -1,
-            -REFUSED_MS,
-        )  # what the server refused, and when that was seen to grow, ms
-        self._last_hour: tuple[int, dict[str, dict[str, TaskMetrics]]] = (0, {})  # the hour before: queue -> counters
+        self._usual: tuple[float, dict[str, float | None]] = (-math.inf, {})  # time.monotonic(), by task
+        self._refused = (-1, -REFUSED_MS)  # what the server refused, and when that was seen to grow, ms
 
-    def read(self, *, with_totals: bool = False) -> Overview:
-        """The overview in two round trips.
-
-        `with_totals` adds what metrics for Prometheus need, and brings it up to date in Redis.
-        """
+    def read(self) -> Overview:
+        """The overview in two round trips, and once a minute some more if a job runs."""
         also = [*(flows := workflow_commands(self._broker)), *deploy_commands(self._broker)]
         names, known, info, replies_to_also = self._read_names(also)
-        packet, hour = Packet(), info.now_ms // HOUR_MS
-        kept_hour, past = self._last_hour  # it does not change any more
-        if kept_hour != hour - 1:
-            past = {}
+        packet = Packet()
         for name in names:
-            commands = self._commands(name, info.now_ms, with_totals=with_totals, with_past=name not in past)
-            packet.add(f"queue {name}", *commands)
+            keys = self._keys.of(name)
+            packet.add(
+                f"queue {name}",
+                self.series.hour_command(name, info.now_ms),
+                SCRIPTS["queue_overview"].call(keys, ()),
+                SCRIPTS["queue_activity"].call(keys, (LATELY, LEAST_IN_A_ROW, _FAILURE_BYTES)),
+                ("HGETALL", keys.unknown_tasks),
+            )
         self._add_workers(packet, names, known)
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-        of_queues = {name: replies[f"queue {name}"] for name in names}
-        past = {
-            name: past[name] if name in past else read_task_metrics([of_queue.pop()], {}, b"w")
-            for name, of_queue in of_queues.items()
-        }
-        self._last_hour = (hour - 1, past)
         workers = _read_workers(names, known, replies, self._shard)
         slots: Counter[str] = Counter()
         for worker in workers:
             slots.update(dict.fromkeys(worker.queues, worker.slots))
-        busy = {job.queue for worker in workers for job in worker.running}
-        rows = [
-            self._row(name, of_queue, hour, past[name], slots=slots[name], is_busy=name in busy)
-            for name, of_queue in of_queues.items()
-        ]
+        rows = [self._row(name, replies[f"queue {name}"], slots[name]) for name in names]
         scheduled = {row.details.name: row.details.scheduler_seconds for row in rows}
+        clocks = (replies[f"queue {name}"][1][0] for name in names)
         return Overview(
-            now=clock_moment(max((overview[0] for _series, overview, *_ in of_queues.values()), default=info.now_ms)),
+            now=clock_moment(max(clocks, default=info.now_ms)),
             queues=rows,
-            workers=_with_usual(workers, {row.details.name: row.tasks for row in rows}),
+            workers=self._with_usual(workers, names),
             server=info,
             unscheduled=[name for name, ago in scheduled.items() if ago is None or ago > UNSCHEDULED],
             deploys=read_deploys(replies_to_also[len(flows) :]),
@@ -256,7 +234,7 @@ class OverviewReader:
         self._add_workers(packet, names, known)
         replies = packet.replies(self._redis.execute(packet.commands, resend=True))
         workers = _read_workers(names, known, replies, self._shard)
-        return _with_usual(workers, dict.fromkeys(names, self._usual_metrics(names))) if with_usual else workers
+        return self._with_usual(workers, names) if with_usual else workers
 
     # -- inside
 
@@ -285,51 +263,30 @@ class OverviewReader:
             return server
         return replace(server, warnings=["full", *(name for name in server.warnings if name != "nearly_full")])
 
-    def _usual_metrics(self, queues: Sequence[str]) -> Mapping[str, TaskMetrics]:
-        """How long tasks run, by their names, in all queues together; up to a minute old."""
-        at, metrics = self._usual
+    def _with_usual(self, workers: list[WorkerDetails], queues: Sequence[str]) -> list[WorkerDetails]:
+        """Add to each running job how long its task usually runs, in all queues together; up to a minute old."""
+        if not any(worker.running for worker in workers):
+            return workers
+        at, usual = self._usual
         if time.monotonic() - at >= USUAL_SECONDS:
             metrics, _ = self._hours.read(queues, USUAL_HOURS)
-            self._usual = (time.monotonic(), metrics)
-        return metrics
-
-    def _commands(self, name: str, now_ms: int, *, with_totals: bool, with_past: bool) -> list[Command]:
-        """What is asked about a queue. `with_past`: also about the hour before."""
-        keys, hour = self._keys.of(name), now_ms // HOUR_MS
-        counters = totals_commands(keys, hour)
-        past: list[Command] = [("HGETALL", keys.tasks + b"%d" % (hour - 1))] if with_past else []
+            usual = {task: of_task.run_p95 for task, of_task in metrics.items()}
+            self._usual = (time.monotonic(), usual)
         return [
-            self.series.hour_command(name, now_ms),
-            SCRIPTS["queue_overview"].call(keys, ()),
-            SCRIPTS["queue_activity"].call(keys, (LATELY, LEAST_IN_A_ROW, _FAILURE_BYTES)),
-            ("HGETALL", keys.unknown_tasks),
-            *(counters if with_totals else counters[1:3]),
-            *past,
+            replace(worker, running=[replace(job, usual_seconds=usual.get(job.task)) for job in worker.running])
+            for worker in workers
         ]
 
-    def _row(
-        self,
-        name: str,
-        replies: Sequence[Any],
-        hour: int,
-        past: Mapping[str, TaskMetrics],
-        *,
-        slots: int,
-        is_busy: bool,
-    ) -> QueueRow:
-        """A queue, from the replies to _commands() but the last."""
-        series, overview, (in_a_row, periods, dead, retrying, busiest), noted, *counters = replies
-        with_totals = len(counters) > 2
+    def _row(self, name: str, replies: Sequence[Any], slots: int) -> QueueRow:
+        series, overview, (in_a_row, periods, dead, retrying, busiest), noted = replies
         return QueueRow(
             details=read_queue_details(name, overview),
             series=self.series.read_hour(name, series),
             slots=slots,
-            tasks=read_task_metrics(counters[1:3] if with_totals else counters, past, b"w" if is_busy else b"rw"),
             task_failures=read_task_failures(in_a_row, periods),
             newest_dead=_latest(name, dead),
             newest_retrying=_latest(name, retrying),
             unknown_tasks=UnknownTask.read_all(as_dict(noted), overview[0]),
-            totals=read_totals(hour, counters) if with_totals else [],
             busiest=BusiestClient.read(busiest),
         )
 
@@ -429,20 +386,6 @@ def _latest(queue: str, found: Sequence[bytes]) -> JobDetails | None:
         # Without its arguments nobody knows what is secret in the message.
         job = replace(job, errors=[{**job.errors[-1], "error": ""}])
     return replace(job, args=call.get("args", []), kwargs=call.get("kwargs", {}), headers=call.get("headers", {}))
-
-
-def _with_usual(workers: list[WorkerDetails], metrics: Mapping[str, Mapping[str, TaskMetrics]]) -> list[WorkerDetails]:
-    """Add to each running job how long its task usually runs, by the metrics of its queue."""
-
-    @cache
-    def usual(queue: str, task: str) -> float | None:
-        of_task = metrics[queue].get(task)
-        return None if of_task is None else of_task.run_p95
-
-    return [
-        replace(worker, running=[replace(job, usual_seconds=usual(job.queue, job.task)) for job in worker.running])
-        for worker in workers
-    ]
 
 
 def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_ms: int) -> Iterable[RunningJob]:

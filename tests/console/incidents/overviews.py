@@ -25,18 +25,16 @@ def minutes(*last):
     return [0] * (60 - len(last)) + list(last)
 
 
-def last_runs(*minutes, in_a_row=0, since=None, **versions):
+def last_runs(*minutes, in_a_row=0, since=None, hours=(0, 0), **versions):
     """The last runs of a task, of each minute how many failed and how many there were; the present one last."""
     present = int(NOW.timestamp()) // 60
     numbers = {present - ago: Runs(*runs) for ago, runs in enumerate(reversed(minutes))}
     known = {at: runs for at, runs in numbers.items() if runs.runs}
     of_versions = {version: Runs(*runs) for version, runs in versions.items()}
-    return TaskFailures(in_a_row=in_a_row, since=since, minutes=known, versions=of_versions)
+    return TaskFailures(in_a_row=in_a_row, since=since, minutes=known, hours=Runs(*hours), versions=of_versions)
 
 
-def row(
-    name="mail", *, tasks=None, failures=None, dead_letter=None, retrying_job=None, counts=None, busiest=None, **details
-):
+def row(name="mail", *, failures=None, dead_letter=None, retrying_job=None, counts=None, busiest=None, **details):
     """A queue of the overview."""
     plain = dict.fromkeys(("queued", "scheduled", "retrying", "running", "dead", "clients"), 0)
     known = {"paused": False, "oldest_seconds": None, "contact_seconds": 1.0, "scheduler_seconds": 1.0, **plain}
@@ -44,7 +42,6 @@ def row(
         details=QueueDetails(name=name, **{**known, **details}),
         series=Series(begins_at=START, step_seconds=60, steps=60, counts=counts or {}),
         slots=1,
-        tasks=tasks or {},
         task_failures=failures or {},
         newest_dead=dead_letter,
         newest_retrying=retrying_job,

@@ -9,7 +9,7 @@ from django.test import override_settings
 from django_rtq.console.incidents import Action, Seen, Severity, worst_of
 from django_rtq.console.incidents.queues import is_falling_behind, task_failing
 from django_rtq.console.reading.details import ClientPause, TaskPause
-from django_rtq.console.reading.metrics.reader import Deploy, TaskMetrics
+from django_rtq.console.reading.metrics.reader import Deploy
 from django_rtq.console.reading.metrics.task_failures import Runs, TaskFailures
 from django_rtq.console.reading.overview import BlockedWorkflow, BusiestClient
 from tests.console.incidents.overviews import (
@@ -27,7 +27,7 @@ from tests.console.incidents.overviews import (
 )
 
 CHARGE = "shop.tasks.charge_order"
-FAILS = {"failures": {CHARGE: last_runs((34, 36))}, "tasks": {CHARGE: TaskMetrics(done=2, failed=34)}}
+FAILS = {"failures": {CHARGE: last_runs((34, 36), hours=(60, 62))}}
 
 
 BUSY, NONE = (0, 5000), (0, 0)
@@ -59,7 +59,7 @@ HOLDS_TWO = (TaskPause(task="charge", seconds=60.0, by="", held=2),)
     ],
 )
 def test_a_task_whose_last_runs_fail_is_told_when_there_are_enough_of_them(failures, severity):
-    found = incidents(row(failures={CHARGE: failures}, tasks={CHARGE: TaskMetrics(done=38_000)}))
+    found = incidents(row(failures={CHARGE: replace(failures, hours=Runs(0, 38_000))}))
     assert [(each.kind, each.severity) for each in found] == ([("task_failing", severity)] if severity else [])
 
 
@@ -95,16 +95,11 @@ def test_a_task_that_was_failing_heals_once(base, begins, seconds, rate):
 
 
 @pytest.mark.parametrize(
-    ("figures", "severity"),
-    [
-        (TaskMetrics(done=2, failed=34), Severity.CRITICAL),
-        (TaskMetrics(done=6, failed=4), Severity.WARNING),
-        (TaskMetrics(done=90, failed=10), None),
-        (TaskMetrics(failed=9), None),
-    ],
+    ("hours", "severity"),
+    [((34, 36), Severity.CRITICAL), ((4, 10), Severity.WARNING), ((10, 100), None), ((9, 9), None)],
 )
-def test_of_a_task_that_runs_seldom_two_hours_count(figures, severity):
-    found = incidents(row(tasks={CHARGE: figures}, failures={CHARGE: last_runs((1, 2))}))
+def test_of_a_task_that_runs_seldom_two_hours_count(hours, severity):
+    found = incidents(row(failures={CHARGE: last_runs((1, 2), hours=hours)}))
     assert [(each.kind, each.severity) for each in found] == ([("task_failing", severity)] if severity else [])
 
 
@@ -120,8 +115,7 @@ def test_of_a_task_that_runs_seldom_two_hours_count(figures, severity):
         (
             {},
             {
-                "tasks": {CHARGE: TaskMetrics(done=50, failed=40), "ship": TaskMetrics(done=50, failed=1)},
-                "failures": {"ship": last_runs((1, 1))},
+                "failures": {"ship": last_runs((1, 1), hours=(1, 51))},
                 "counts": {"failed": minutes(1)},
             },
             [],
@@ -213,8 +207,8 @@ def test_after_a_rollback_the_version_that_failed_does_not_count():
 
 def test_a_task_some_of_whose_runs_always_fail_fails_since_more_of_them_did():
     counts = {"failed": [3] * 57 + [3, 50, 60], "succeeded": [97] * 58 + [50, 40]}
-    tasks = {CHARGE: TaskMetrics(done=5000, failed=300)}
-    (incident,) = incidents(row(failures={CHARGE: last_runs((50, 100), (60, 100))}, tasks=tasks, counts=counts))
+    failures = {CHARGE: last_runs((50, 100), (60, 100), hours=(300, 5300))}
+    (incident,) = incidents(row(failures=failures, counts=counts))
     assert incident.since == START + timedelta(minutes=58)
 
 
@@ -224,9 +218,8 @@ def test_failures_that_began_before_the_series_are_older():
 
 
 def test_nobody_knows_since_when_a_task_fails_if_others_of_its_queue_fail_as_well():
-    tasks = {CHARGE: TaskMetrics(failed=34), "ship": TaskMetrics(done=50, failed=9)}
-    found = row(tasks=tasks, failures={CHARGE: last_runs((34, 36))}, counts={"failed": minutes(4)})
-    assert incidents(found)[0].since is None
+    (found,) = incidents(row(failures={CHARGE: last_runs((34, 36), hours=(34, 36))}, counts={"failed": minutes(43)}))
+    assert found.since is None
 
 
 def test_since_when_all_runs_of_a_task_fail_is_known_to_the_second():

@@ -106,6 +106,18 @@ def test_crashes_are_failed_runs(broker, report, failures):
     assert failures()["ship"].in_a_row == 12
 
 
+def test_the_runs_of_this_hour_and_the_one_before_are_told_of_tasks_that_failed(redis, broker, report, failures):
+    report(5, 2)
+    report(7, 0, task="pay")
+    keys = broker.keys.of(QUEUE)
+    (hour,) = redis.keys(keys.tasks + b"*")
+    name, _, number = hour.rpartition(b":")
+    for back in (1, 2):
+        redis.hset(name + b":%d" % (int(number) - back), mapping={"done ship": 10**back, "failed ship": 3})
+
+    assert {task: each.hours for task, each in failures().items()} == {"ship": (5, 20)}
+
+
 def test_all_of_it_goes_away(redis, broker, report):
     report(2, 1)
     report(0, 1)

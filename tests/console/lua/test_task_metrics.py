@@ -5,7 +5,7 @@ import pytest
 from django_rtq.console.histogram import bucket_of, midpoint_of, percentile
 from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.core.broker.settlement import Settlement
-from tests.support.jobs import QUEUE, claimed_job
+from tests.support.jobs import QUEUE
 
 
 def tell(broker, *counters, queue=QUEUE):
@@ -39,27 +39,6 @@ def test_how_long_runs_and_waits_took_is_told_from_buckets(redis, broker, reader
 
     assert (figures.run_p50, figures.run_p95) == (pytest.approx(0.1, rel=0.13), pytest.approx(2, rel=0.13))
     assert (figures.wait_p50, figures.wait_p95) == (pytest.approx(0.005, rel=0.13), pytest.approx(0.005, rel=0.13))
-
-
-@pytest.mark.parametrize("runs_a_job", [False, True])
-def test_the_overview_gets_run_times_only_while_a_job_runs(redis, broker, readers, runs_a_job):
-    tell(broker, "done ship", 6, "retried ship", 1, f"r{bucket_of(2.0)} ship", 7, f"w{bucket_of(5)} ship", 7)
-    if runs_a_job:
-        claimed_job(broker)
-
-    (row,) = readers.overview.read().queues
-
-    runs = {bucket_of(2.0): 7} if runs_a_job else {}
-    assert row.tasks == {"ship": TaskMetrics(done=6, retried=1, runs=runs)}
-
-
-def test_the_overview_adds_up_the_last_hour_and_the_present_one(redis, broker, keys, hour, readers):
-    count_runs(redis, keys, hour, {0: 1, 1: 10, 2: 100})
-    broker.register_queues([QUEUE])
-
-    (row,) = readers.overview.read().queues
-
-    assert row.tasks == {"ship": TaskMetrics(done=11)}
 
 
 @pytest.mark.parametrize("seconds", [1e-9, 1e-6, 0.00037, 0.01, 0.124, 1.0, 3599.0, 1e6])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.console.reading.metrics.reader import read_totals, totals_commands
+from django_rtq.console.reading.metrics.reader import TaskMetrics, Totals
 from django_rtq.core.broker.settlement import Settlement
 from tests.support.console_steps import update_totals
 from tests.support.jobs import QUEUE, queued_job
@@ -18,11 +18,9 @@ def now(redis):
 
 def added_up(broker):
     """What is reported: each total with the counters of the present minute and hour."""
-    sums = {}
-    for counters in update_totals(broker):
-        for name, number in counters.items():
-            sums[name] = sums.get(name, 0) + number
-    return {name: number for name, number in sums.items() if name not in ("minute", "hour")}
+    totals = update_totals(broker)
+    done = {f"done {task}": metrics.done for task, metrics in totals.tasks.items()}
+    return {name: number for name, number in totals.counters.items() if name not in ("minute", "hour")} | done
 
 
 def test_nothing_is_written_until_somebody_asks(redis, broker, keys):
@@ -126,31 +124,31 @@ def test_the_tasks_of_this_hour_come_after_those_of_earlier_hours(redis, broker,
     for back in range(3):
         redis.hset(keys.tasks + str(now // 60 - back).encode(), "done ship", 10**back)
 
-    replies = broker.redis.execute(totals_commands(keys, now // 60))
-
-    assert replies[1:3] == [[b"done ship", b"1"], []]
-    assert [b"done ship", b"1"] not in read_totals(now // 60, replies)
+    assert added_up(broker) == {}
+    assert redis.hgetall(keys.tasks + str(now // 60).encode()) == {b"done ship": b"1"}
 
 
 @pytest.mark.parametrize(
     ("minute", "hour", "expected"),
     [
-        (600, 10, ["minutes", "hours"]),
-        (601, 10, ["hours"]),  # another process has added this minute meanwhile
-        (599, 10, ["hours"]),  # some are left to add
-        (600, 9, ["minutes"]),
-        (600, 11, ["minutes", "next hour"]),  # the clock was put back
-        (720, 12, []),
+        (600, 10, (9, 1)),
+        (601, 10, (7, 1)),  # another process has added this minute meanwhile
+        (599, 10, (7, 1)),  # some are left to add
+        (600, 9, (9, 0)),
+        (600, 11, (9, 5)),  # the clock was put back
+        (720, 12, (7, 0)),
     ],
 )
 def test_present_counters_are_told_unless_they_are_in_the_totals(minute, hour, expected):
     totals = [b"enqueued", b"7", b"minute", b"%d" % minute, b"hour", b"%d" % hour]
 
-    assert read_totals(10, [[600, "minutes"], "hours", "next hour", totals]) == [totals, *expected]
+    told = Totals.read(10, [[600, [b"enqueued", b"2"]], [b"done ship", b"1"], [b"done ship", b"5"], totals])
+
+    assert (told.counters["enqueued"], told.tasks.get("ship", TaskMetrics()).done) == expected
 
 
 def test_nothing_is_told_of_a_queue_that_is_forgotten_meanwhile():
-    assert read_totals(10, [[600, ["enqueued", "1"]], [], [], []]) == [[]]
+    assert Totals.read(10, [[600, [b"enqueued", b"1"]], [], [], []]) == Totals(counters={}, tasks={})
 
 
 def test_a_forgotten_queue_has_none(redis, broker):

@@ -6,10 +6,10 @@
 --
 -- returns {{task, "<how many failed in a row> <since when, ms> <how many succeeded since>", ...}; {{minute, {task, failed,
 --         succeeded, ...}}, ...}: the minutes since 1970 in which any tasks ran of which some runs failed; then in place of
---         a minute the two newest versions of the project, the newest first, for tasks that failed in either; {id, start of
---         the record, of the newest failure} of the job that died last; of that with the latest next attempt; {the client
---         with most run time in the last hour, its µs, µs of all clients, for how many ms the oldest job of another waits
---         that might start}}; {} where there is none
+--         a minute 0, for this hour and the one before, and the two newest versions of the project, the newest first, for
+--         tasks that failed in either; {id, start of the record, of the newest failure} of the job that died last; of that
+--         with the latest next attempt; {the client with most run time in the last hour, its µs, µs of all clients, for how
+--         many ms the oldest job of another waits that might start}}; {} where there is none
 
 local q, minutes, least, bytes = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.clock)
@@ -60,15 +60,24 @@ for minute = present - minutes + 1, present do
   local runs = runs_in(minute)
   if #runs > 0 then periods[#periods + 1] = { minute, runs } end
 end
-for _, version in ipairs(of_versions > 0 and versions or {}) do
+-- Tell the runs of the first n of these tasks, as these counters have them.
+local function add_counted(name, n, suffixes)
   local names, runs = {}, {}
-  for i = 1, of_versions do names[2 * i - 1], names[2 * i] = "failed " .. tasks[i], "done " .. tasks[i] end
-  local numbers = redis.call("HMGET", q.tasks .. "v" .. version, unpack(names))
-  for i = 1, of_versions do
-    runs[3 * i - 2], runs[3 * i - 1], runs[3 * i] = tasks[i], numbers[2 * i - 1] or "0", numbers[2 * i] or "0"
+  for i = 1, n do
+    names[2 * i - 1], names[2 * i] = "failed " .. tasks[i], "done " .. tasks[i]
+    runs[3 * i - 2], runs[3 * i - 1], runs[3 * i] = tasks[i], 0, 0
   end
-  periods[#periods + 1] = { version, runs }
+  for _, suffix in ipairs(n > 0 and suffixes or {}) do
+    for i, number in ipairs(redis.call("HMGET", q.tasks .. suffix, unpack(names))) do
+      local place = 3 * math.ceil(i / 2) - i % 2
+      runs[place] = runs[place] + (number or 0)
+    end
+  end
+  if n > 0 then periods[#periods + 1] = { name, runs } end
 end
+local hour = math.floor(now / HOUR_MS)
+add_counted(0, #tasks, { hour - 1, hour })
+for _, version in ipairs(versions) do add_counted(version, of_versions, { "v" .. version }) end
 
 local function failure_of(id)
   if not id then return {} end

@@ -21,9 +21,8 @@ from django_rtq.console.histogram import percentile
 from django_rtq.console.merging import COUNTS, LEAST, ONE, SUM, merge_by
 from django_rtq.console.reading.queues import packets
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.keys import QueueKeys
 from django_rtq.core.broker.redis.client import as_dict
-from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.redis.commands import Command, Packet
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
@@ -58,11 +57,6 @@ class TaskMetrics:
         metrics = {"": cls()}
         add_counters(metrics, [item for pair in numbers.items() for item in pair])
         return metrics[""]
-
-    def copy(self, without: bytes = b"") -> TaskMetrics:
-        """The same sums, to be added to, without some histograms: see add_counters()."""
-        runs, waits = ({} if letter in without else dict(of) for letter, of in ((b"r", self.runs), (b"w", self.waits)))
-        return replace(self, runs=runs, waits=waits)
 
     @property
     def run_p50(self) -> float | None:
@@ -118,22 +112,9 @@ def merged_versions(lists: Iterable[Iterable[VersionRuns]]) -> list[VersionRuns]
     return sorted(merge_by("version", chain.from_iterable(lists)), key=attrgetter("since"), reverse=True)
 
 
-def read_task_metrics(flats: Iterable[Any], past: Mapping[str, TaskMetrics], without: bytes) -> dict[str, TaskMetrics]:
-    """Add up counters of tasks, as HGETALL replies them, to those of the past, by task."""
-    found = {task: metrics.copy(without) for task, metrics in past.items()}
-    for flat in flats:
-        add_counters(found, flat, without=without)
-    return dict(sorted(found.items()))
-
-
-def add_counters(found: dict[str, TaskMetrics], flat: Sequence[Any], *, without: bytes = b"") -> None:
-    """Add counters of tasks, as HGETALL replies them: name, number, ... A counter of no task has the task "".
-
-    `without`: the letters of histograms that are left out, r or w.
-    """
+def add_counters(found: dict[str, TaskMetrics], flat: Sequence[Any]) -> None:
+    """Add counters of tasks, as HGETALL replies them: name, number, ... A counter of no task has the task ""."""
     for name, number in zip(flat[::2], flat[1::2], strict=True):
-        if name[0] in without and name[1:2] <= b"9":  # r-3 or w7, but not retried
-            continue
         task, kind, bucket = read_counter_name(name)
         metrics = found.get(task)
         if metrics is None:
@@ -201,7 +182,7 @@ class TaskHours:
             replies = self._redis.execute([*also, *calls], resend=True)
             present, past = _sizes(queues, replies[len(also) :])
             self._add_past(hours, past)
-            sums = {task: metrics.copy() for task, metrics in self._past.sums.items()}
+            sums = {task: replace(of, runs={**of.runs}, waits={**of.waits}) for task, of in self._past.sums.items()}
             for _, flat in self._read(present):
                 add_counters(sums, flat)
             return sums, replies[: len(also)]
@@ -266,36 +247,34 @@ class Totals:
     tasks: Mapping[str, TaskMetrics]
 
     @classmethod
-    def read(cls, lists: Iterable[Any]) -> Totals:
-        """From what read_totals() returns."""
+    def read_all(cls, broker: Broker, queues: Sequence[str], hour: int) -> dict[str, Totals]:
+        """The totals of these queues, brought up to date in Redis. One round trip. `hour`: the present one.
+
+        Reading very many counters takes several times as long in a script.
+        """
+        packet = Packet()
+        for queue in queues:
+            keys = broker.keys.of(queue)
+            # While a clock that was put back catches up, the present counters may be those of the hour behind.
+            hours: list[Command] = [("HGETALL", keys.tasks + b"%d" % each) for each in (hour, hour + 1)]
+            packet.add(queue, SCRIPTS["update_totals"].call(keys, ()), *hours, ("HGETALL", keys.totals))
+        replies = packet.replies(broker.redis.execute(packet.commands, resend=True))
+        return {queue: cls.read(hour, replies[queue]) for queue in queues}
+
+    @classmethod
+    def read(cls, hour: int, replies: Sequence[Any]) -> Totals:
+        """From the replies about one queue.
+
+        The totals say themselves which minutes and hours are in them: others may have added some between two commands.
+        A present minute or hour counts only if all before it are added, so that no sum goes back.
+        """
+        (minute, of_minute), this_hour, next_hour, totals = replies
+        first_left = as_dict(totals)  # empty if the queue was forgotten meanwhile
+        present = [(b"minute", minute, of_minute), (b"hour", hour, this_hour), (b"hour", hour + 1, next_hour)]
         counters, tasks = Counter[str](), dict[str, TaskMetrics]()
-        for flat in lists:
+        for flat in [totals, *(flat for name, at, flat in present if first_left.get(name) == b"%d" % at)]:
             add_counters(tasks, flat)
             of_queue = zip(flat[::2], flat[1::2], strict=True)
-            counters.update(
-                {name.decode(errors="replace"): int(number) for name, number in of_queue if b" " not in name}
-            )
+            counters.update({name.decode(errors="replace"): int(n) for name, n in of_queue if b" " not in name})
         tasks.pop("", None)
         return cls(counters=counters, tasks=tasks)
-
-
-def totals_commands(keys: QueueKeys, hour: int) -> tuple[Command, ...]:
-    """The commands that bring the totals of a queue up to date, and then read them and what is not in them.
-
-    While a clock that was put back catches up, the present counters may be those of the hour behind `hour`. Reading
-    very many counters takes several times as long in a script.
-    """
-    hours: list[Command] = [("HGETALL", keys.tasks + b"%d" % each) for each in (hour, hour + 1)]
-    return SCRIPTS["update_totals"].call(keys, ()), *hours, ("HGETALL", keys.totals)
-
-
-def read_totals(hour: int, replies: Sequence[Any]) -> list[Any]:
-    """Lists of counters that together are the sums, from the replies to totals_commands().
-
-    The totals say themselves which minutes and hours are in them: others may have added some between two commands. A
-    present minute or hour counts only if all before it are added, so that no sum goes back.
-    """
-    (minute, of_minute), this_hour, next_hour, totals = replies
-    first_left = as_dict(totals)  # empty if the queue was forgotten meanwhile
-    present = [(b"minute", minute, of_minute), (b"hour", hour, this_hour), (b"hour", hour + 1, next_hour)]
-    return [totals, *(counters for name, at, counters in present if first_left.get(name) == b"%d" % at)]

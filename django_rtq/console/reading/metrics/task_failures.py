@@ -39,6 +39,9 @@ class Runs(NamedTuple):
         return Runs(self.failed + other.failed, self.runs + other.runs)
 
 
+NONE = Runs()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFailures:
     """The last runs of a task of which some failed."""
@@ -46,6 +49,7 @@ class TaskFailures:
     in_a_row: int = 0  # runs that failed since the last that succeeded; 0: fewer than LEAST_IN_A_ROW
     since: datetime | None = None  # when the first of these failed
     minutes: dict[int, Runs] = field(default_factory=dict)  # minute since 1970 -> its runs; the last LATELY at most
+    hours: Runs = NONE  # of this hour and the one before
     #: The two newest versions of the project -> its runs with them, the newest first, if there are two.
     versions: dict[str, Runs] = field(default_factory=dict)
 
@@ -61,12 +65,14 @@ def read_task_failures(streaks: Sequence[bytes], periods: Sequence[Any]) -> dict
     failures: defaultdict[str, TaskFailures] = defaultdict(TaskFailures)
     for minute, numbers in periods:
         for task, failed, done in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
-            of_task = failures[task.decode(errors="replace")]
+            name = task.decode(errors="replace")
             runs = Runs(int(failed), int(failed) + int(done))
-            if isinstance(minute, int):
-                of_task.minutes[minute] = runs
+            if minute == 0:
+                failures[name] = replace(failures[name], hours=runs)
+            elif isinstance(minute, int):
+                failures[name].minutes[minute] = runs
             else:
-                of_task.versions[minute.decode(errors="replace")] = runs
+                failures[name].versions[minute.decode(errors="replace")] = runs
     for name, streak in zip(streaks[::2], streaks[1::2], strict=True):
         task, (number, since, _good) = name.decode(errors="replace"), map(int, streak.split())
         failures[task] = replace(failures[task], in_a_row=number, since=clock_moment(since))
