@@ -38,11 +38,10 @@ from django_rtq.console.reading.jobs.walk import (
     encode_cursor,
 )
 from django_rtq.console.reading.memory import MemoryReader
-from django_rtq.console.reading.metrics.reader import TaskMetrics, merged_versions
-from django_rtq.console.reading.metrics.time_series import merge_series
+from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.console.reading.overview import Overview, SharedOverview
 from django_rtq.console.reading.queues import QueueReader
-from django_rtq.console.reading.readers import MOST_CLIENTS, QueuePage, Readers, SilentShard, readers_of
+from django_rtq.console.reading.readers import Readers, SilentShard, readers_of
 from django_rtq.console.reading.selection import ALL_JOBS, Selection
 from django_rtq.console.reading.sweep import Result, Sweep, Sweeper
 from django_rtq.console.reading.task_details import TaskReader
@@ -230,29 +229,10 @@ class AllShards(Readers):
         return self.of_job(job_id, lambda readers: readers.find_with_position(job_id, queue))
 
     workers = _each("workers", joined)
+    runs_of = _each("runs_of", merge)
 
     def search(self, lists: Sequence[List], filter: Selection = ALL_JOBS, **options: Any) -> JobWalk:
         return _Search(self, lists, filter, **options)
-
-    def queue_page(self, queue: str, state: str, *, cursor: str = "", limit: int = 50, **options: Any) -> QueuePage:
-        begun = read_places(cursor)
-
-        def read(readers: Readers) -> QueuePage:
-            begin = begun.get(shard_of(readers.place) or 0) or ""
-            return readers.queue_page(queue, state, cursor=begin, limit=limit, **options)
-
-        pages = self.ask(read)
-        unfinished = {number: page.page for number, page in pages.items() if begun.get(number, "") is not None}
-        states = [page.clients[0].queue_state for page in pages.values() if page.clients]  # others have run no jobs
-        clients = _merged_clients([page.clients for page in pages.values()], "client")
-        return QueuePage(
-            details=merge(page.details for page in pages.values()),
-            page=merged_page(unfinished, begun, limit, lambda place: 0),
-            clients=most_queued([replace(each, queue_state=merge(states)) for each in clients], MOST_CLIENTS),
-            versions=merged_versions(page.versions for page in pages.values()),
-            series=merge_series([page.series for page in pages.values()]),
-            deploys=next(iter(pages.values())).deploys,
-        )
 
 
 # -- what several shards say of the same thing, as one value, where that depends on the shards
@@ -378,6 +358,11 @@ class _Clients(_Merged, ClientReader):
         states, found = zip(*self._shards.every(lambda readers: readers.clients.in_queue(queue, clients)), strict=True)
         whole = replace(merge(states), limits=_merged_limits(queue, [state.limits for state in states]))
         return whole, _merged_clients(found, "client")
+
+    def busiest(self, queue: str) -> list[ClientInQueue]:
+        lists = self._shards.every(lambda readers: readers.clients.busiest(queue))
+        states = [clients[0].queue_state for clients in lists if clients]  # others have run no jobs
+        return most_queued(replace(each, queue_state=merge(states)) for each in _merged_clients(lists, "client"))
 
 
 class _Sweeper(_Merged, Sweeper):

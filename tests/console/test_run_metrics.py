@@ -128,7 +128,7 @@ def test_what_was_counted_travels_with_what_is_settled(redis, broker, session, r
     figures = readers.tasks.all()[0][TASK]
     assert (figures.done, figures.failed, figures.retried, figures.dead, figures.expired) == (2, 2, 1, 1, 1)
     assert figures.run_p50 == pytest.approx(0.25, rel=0.13)
-    (client,) = readers.queue_page(QUEUE, "queued").clients
+    (client,) = readers.clients.busiest(QUEUE)
     assert (client.client, client.runs, client.busy_seconds, client.time) == ("x", 4, 1.0, 1.0)
 
 

@@ -25,6 +25,7 @@ from django_rtq.core.jobs.job import clock_moment
 from django_rtq.limits.limit_kinds import Limits, limit_values, read_limits
 
 STATES_AT_ONCE = 50  # clients whose states one script reads: a millisecond
+MOST_BUSY = 20  # clients that the page of a queue shows
 MAX_LANES = 400  # that are searched for the clients with most jobs
 MAX_ENTRIES = 10_000  # of a key that are read; the counters of runs have no more names, either
 
@@ -476,16 +477,11 @@ class ClientReader:
             for (queue, *_), reply in zip(wanted, replies, strict=True)
         ]
 
-    # -- those of a queue with most waiting jobs, and of the others those that ran longest; no fair shares
-
-    def busiest_command(self, queue: str, limit: int) -> Command:
-        """The command for read_busiest()."""
-        return SCRIPTS["client_states"].call(self._keys.of(queue), (MAX_LANES, limit))
-
-    def read_busiest(self, queue: str, reply: Any, limit: int) -> list[ClientInQueue]:
-        """Read the reply to busiest_command()."""
-        found = QueueClients.read_some(queue, self._shard, reply)
-        return most_queued(map(found.client, found.delayed), limit)
+    def busiest(self, queue: str) -> list[ClientInQueue]:
+        """Those of a queue with most waiting jobs, and of the others those that ran longest, without fair shares."""
+        call = SCRIPTS["client_states"].call(self._keys.of(queue), (MAX_LANES, MOST_BUSY))
+        found = QueueClients.read_some(queue, self._shard, self._redis.execute_one(call, resend=True))
+        return most_queued(map(found.client, found.delayed))
 
     # -- all
 
@@ -523,6 +519,6 @@ class ClientReader:
         return packet.replies(self._redis.execute(packet.commands, resend=True))
 
 
-def most_queued(clients: Iterable[ClientInQueue], limit: int) -> list[ClientInQueue]:
+def most_queued(clients: Iterable[ClientInQueue]) -> list[ClientInQueue]:
     """Those with most waiting jobs, and then those that ran longest."""
-    return sorted(clients, key=lambda client: (client.queued, client.busy_seconds), reverse=True)[:limit]
+    return sorted(clients, key=lambda client: (client.queued, client.busy_seconds), reverse=True)[:MOST_BUSY]

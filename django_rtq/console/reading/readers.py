@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
+from django_rtq.console.merging import by
 from django_rtq.console.reading.actions import Actions
-from django_rtq.console.reading.clients import ClientInQueue, ClientReader
-from django_rtq.console.reading.details import QueueDetails, WorkerDetails
+from django_rtq.console.reading.clients import ClientReader
+from django_rtq.console.reading.details import WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadLetters
 from django_rtq.console.reading.jobs.waiting_reason import QueuePosition, find_with_position
-from django_rtq.console.reading.jobs.walk import JobPage, JobWalk, List
+from django_rtq.console.reading.jobs.walk import JobWalk, List
 from django_rtq.console.reading.memory import MemoryReader
-from django_rtq.console.reading.metrics.reader import Deploy, VersionRuns, deploy_commands, read_deploys
-from django_rtq.console.reading.metrics.time_series import Series
+from django_rtq.console.reading.metrics.reader import (
+    Deploy,
+    VersionRuns,
+    deploy_commands,
+    merged_versions,
+    read_deploys,
+)
+from django_rtq.console.reading.metrics.time_series import Series, merge_series
 from django_rtq.console.reading.overview import OverviewReader, SharedOverview
-from django_rtq.console.reading.queues import QueueReader, read_queue_details
+from django_rtq.console.reading.queues import QueueReader
 from django_rtq.console.reading.selection import ALL_JOBS, Selection
 from django_rtq.console.reading.sweep import Sweeper
 from django_rtq.console.reading.task_details import TaskReader
@@ -30,19 +37,15 @@ from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.details import JobDetails, read_found
 
 T = TypeVar("T")
-MOST_CLIENTS = 20  # of the page of a queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueuePage:
-    """A queue, a page of its jobs, its clients, and its last hour."""
+class QueueRuns:
+    """What became of the jobs of a queue lately."""
 
-    details: QueueDetails
-    page: JobPage
-    clients: Sequence[ClientInQueue]
-    versions: list[VersionRuns]  # of the project, the newest first; none without RTQ["VERSION"]
-    series: Series
-    deploys: list[Deploy]  # the newest first; none without RTQ["VERSION"]
+    series: Series = field(metadata=by(merge_series))  # of the last hour
+    versions: list[VersionRuns] = field(metadata=by(merged_versions))  # the newest first; none without RTQ["VERSION"]
+    deploys: list[Deploy]  # the same
 
 
 class SilentShard(NamedTuple):
@@ -120,28 +123,20 @@ class Readers:
         """Some lists of jobs, each a queue and a state. The options are those of a JobWalk."""
         return JobWalk(self.broker, lists, filter, **options)
 
-    def queue_page(self, queue: str, state: str, *, cursor: str = "", limit: int = 50, **options: Any) -> QueuePage:
-        """queues.get(), a page of jobs and the busiest clients at once: one round trip, more with some filters.
-
-        The options are those of search().
-        """
-        keys, history, now_ms = self._keys.of(queue), self.overview.series, time.time_ns() // 1_000_000
-        walk = self.search([(queue, state)], **options)
-        walk.also = [
-            SCRIPTS["queue_overview"].call(keys, ()),
-            self.clients.busiest_command(queue, MOST_CLIENTS),
-            SCRIPTS["task_history"].call(keys, (0, "", 0, 1)),
-            history.hour_command(queue, now_ms),
-            *deploy_commands(self.broker),
-        ]
-        page = walk.page(cursor, limit)
-        details, busiest, (_mark, _now, versions, *_lines), minutes, *deploys = walk.replies
-        return QueuePage(
-            details=read_queue_details(queue, details),
-            page=page,
-            clients=self.clients.read_busiest(queue, busiest, MOST_CLIENTS),
-            versions=VersionRuns.read_all(versions),
+    def runs_of(self, queue: str) -> QueueRuns:
+        """What became of the jobs of a queue lately, in one round trip."""
+        history = self.overview.series
+        minutes, (_mark, _now, versions, *_lines), *deploys = self._redis.execute(
+            [
+                history.hour_command(queue, time.time_ns() // 1_000_000),
+                SCRIPTS["task_history"].call(self._keys.of(queue), (0, "", 0, 1)),
+                *deploy_commands(self.broker),
+            ],
+            resend=True,
+        )
+        return QueueRuns(
             series=history.read_hour(queue, minutes),
+            versions=VersionRuns.read_all(versions),
             deploys=read_deploys(deploys),
         )
 

@@ -103,12 +103,12 @@ def test_of_a_queue_those_are_chosen_with_most_jobs_and_then_those_that_ran_long
     queued_job(broker, client="x", priority=5)
     count_runs(redis, broker, 0, x=(10, 1), a=(30, 3))
 
-    found = readers.queue_page(QUEUE, "queued").clients
+    found = readers.clients.busiest(QUEUE)
 
     assert [(one.client, one.queued, one.starts) for one in found] == [
         *(("y", 3, 0), ("x", 2, 0.25), ("z", 1, 0), ("a", 0, 0.75))
     ]
-    assert readers.queue_page("never", "queued").clients == []
+    assert readers.clients.busiest("never") == []
 
 
 def test_of_very_many_lanes_those_are_searched_that_wait_longest(redis, broker, readers, monkeypatch):
@@ -117,4 +117,4 @@ def test_of_very_many_lanes_those_are_searched_that_wait_longest(redis, broker, 
         queued_job(broker, client=client)
         redis.zadd(broker.keys.of(QUEUE).lanes, {f"0:{client}": 1000 * (ord(client) - ord("x"))})
 
-    assert sorted(one.client for one in readers.queue_page(QUEUE, "queued").clients) == ["x", "y"]
+    assert sorted(one.client for one in readers.clients.busiest(QUEUE)) == ["x", "y"]

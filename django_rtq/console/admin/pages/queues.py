@@ -87,26 +87,19 @@ class QueueAdmin(PageAdmin):
     def page(self, request: HttpRequest, name: str) -> HttpResponse:
         """The page of a queue: its jobs by state, and its clients."""
         _check_name(name)
-        table = JobTable(request, name)
-        queue_page = place_of(request).readers.queue_page(
-            name,
-            table.state,
-            cursor=table.cursor,
-            limit=JOBS.per_page,
-            filter=table.filter,
-            shown=redacted,
-        )
-        details, viewer = queue_page.details, self.viewer(request)
+        table, readers, viewer = JobTable(request, name), place_of(request).readers, self.viewer(request)
+        details, runs = readers.queues.get(name), readers.runs_of(name)
+        walk = readers.search([(name, table.state)], table.filter, shown=redacted)
         context = {
             "title": _("Queue %(name)s") % {"name": name},
             "row": details,
-            **table.context(queue_page.page, details, viewer),
-            "client_tables": tables(OF_QUEUE, queue_page.clients, viewer, titles={"fair": None}),
-            "version_tables": tables(VERSIONS, queue_page.versions, viewer),
-            "charts": history_charts([queue_page.series], SPANS["1h"], queue_page.deploys),
+            **table.context(walk.page(table.cursor, JOBS.per_page), details, viewer),
+            "client_tables": tables(OF_QUEUE, readers.clients.busiest(name), viewer, titles={"fair": None}),
+            "version_tables": tables(VERSIONS, runs.versions, viewer),
+            "charts": history_charts([runs.series], SPANS["1h"], runs.deploys),
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
             "buttons": buttons(QUEUES, Queue(details), viewer),
-            **_state_of(details, are_all=not place_of(request).readers.silent),
+            **_state_of(details, are_all=not readers.silent),
         }
         return self.render(request, "queue.html", context)
 

@@ -107,8 +107,6 @@ class JobWalk:
         self._broker, self._redis, self._keys = broker, broker.redis, broker.keys
         self._lists, self.filter, self._shown, self._until_ms = list(lists), filter, shown, filter.until_ms
         self._sizes, self.is_filtered = sizes or {}, filter.is_filtered
-        self.also: Sequence[Command] = ()  # other commands, which are sent with the first round trip
-        self.replies: list[Any] = []  # to these
 
     def page(self, cursor: str = "", limit: int = 50, depth: int = DEPTH) -> JobPage:
         """Up to `limit` jobs that match, after a look at up to `depth`. Raises ValueError for others than LISTS."""
@@ -208,8 +206,8 @@ class JobWalk:
         calls = [
             self._call(list_, at, most, enough, reply) for (list_, most), at in zip(packet.items(), places, strict=True)
         ]
-        found = []
-        for list_, (status, looked, at, counted, *rows) in zip(packet, self._execute(calls), strict=True):
+        replies, found = self._redis.execute(calls, resend=True), []
+        for list_, (status, looked, at, counted, *rows) in zip(packet, replies, strict=True):
             found.append((list_, position.looked, counted, rows))
             position.looked += looked
             if status == b"more":
@@ -244,14 +242,6 @@ class JobWalk:
         texts = filter.outcome_texts if name == "finished" else ""
         wanted = (*filter.script_arguments(died), name, filter.ids_argument, made, texts)
         return SCRIPTS["search_jobs"].call(self._keys.of(queue), (*wanted, most, enough, reply, *at))
-
-    def _execute(self, calls: Sequence[Command]) -> list[Any]:
-        """Send commands; the first time together with those that were given as `also`."""
-        replies = self._redis.execute([*self.also, *calls], resend=True)
-        if self.also:
-            self.replies, replies = replies[: len(self.also)], replies[len(self.also) :]
-            self.also = ()
-        return replies
 
     def _read(self, list_: List, before: int, rows: Sequence[Any]) -> list[_Match]:
         """Those that match: a job that was read may do so."""
