@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape  # that of Django takes three times as long
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -32,18 +32,7 @@ class Viewer:
     tick: Any = ""  # what the box is called that selects the row %(id)s; "": there is none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """What the template of a table shows."""
-
-    title: str  # of the section; "": there is none
-    label: str
-    summary: str
-    css: str
-    heads: Sequence[Mapping[str, Any]]
-    rows: str
-    has_ticks: bool
-    has_actions: bool
+Table: TypeAlias = dict[str, Any]  # what the template of a table shows
 
 
 def listing(sheet: Sheet[Row], found: Found, wanted: Wanted, viewer: Viewer) -> dict[str, Any]:
@@ -108,7 +97,7 @@ def tables(
     shown = [column for column in columns if not column.under]
     under = {column.name: _under(column, columns) for column in shown}
     allowed, is_card = any(map(viewer.may, _permissions(sheet))), sheet.css == "rtq-cards"
-    found = []
+    found = list[Table]()
     for group in groups:
         lines, title = [], ""
         for row in group:
@@ -123,17 +112,18 @@ def tables(
             lines.append(f"<tr>{''.join(cells)}</tr>")
         if sheet.section:
             title = clean_text(sheet.column(sheet.section).of(group[0]), 60) or str(sheet.unnamed)
-        table = Table(
-            title=title,
-            label=title or str(label or sheet.title),
-            summary=sheet.summary(group),
-            css=sheet.css,
-            heads=[_head(sheet, column, viewer, wanted) for column in shown],
-            rows=mark_safe("\n".join(lines)),
-            has_ticks=bool(viewer.tick),
-            has_actions=allowed,
+        found.append(
+            {
+                "title": title,  # of the section; "": there is none
+                "label": title or str(label or sheet.title),
+                "summary": sheet.summary(group),
+                "css": sheet.css,
+                "heads": [_head(sheet, column, viewer, wanted) for column in shown],
+                "rows": mark_safe("\n".join(lines)),
+                "has_ticks": bool(viewer.tick),
+                "has_actions": allowed,
+            }
         )
-        found.append(table)
     return found
 
 

@@ -39,12 +39,12 @@ def test_hosts_and_running_jobs_have_pages(broker, operator, monkeypatch):
     claimed_job(broker, worker="w3")
 
     first, second, empty = (operator.get("/admin/django_rtq/job/", {"page": page}) for page in (1, 2, 3))
-    names = [[table.title for table in page.context["tables"]] for page in (first, second, empty)]
+    names = [[table["title"] for table in page.context["tables"]] for page in (first, second, empty)]
     assert sorted(names) == [[], ["w2"], ["w3"]]
     assert ("Next page" in text(first), "Next page" in text(second)) == (True, False)
 
     pages = [operator.get(WORKERS, {"page": page}) for page in (1, 2)]
-    hosts = [[table.title for table in page.context["tables"]] for page in pages]
+    hosts = [[table["title"] for table in page.context["tables"]] for page in pages]
     assert hosts == [["here"], ["Unknown host"]]
 
 
@@ -52,4 +52,4 @@ def test_hosts_with_lost_workers_come_first(broker, operator):
     broker.sign_on([QUEUE], "newcomer")
     let_lapse(broker, "newcomer")
 
-    assert [table.title for table in operator.get(WORKERS).context["tables"]] == ["newcomer", "here"]
+    assert [table["title"] for table in operator.get(WORKERS).context["tables"]] == ["newcomer", "here"]

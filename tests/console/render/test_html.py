@@ -42,7 +42,7 @@ def shop(name, **values):
 
 
 def html(*rows):
-    return tables(SHEET, rows, VIEWER)[0].rows
+    return tables(SHEET, rows, VIEWER)[0]["rows"]
 
 
 def test_what_is_nothing_is_grey_and_what_is_not_known_a_dash():
@@ -104,7 +104,7 @@ def test_rows_are_searched_filtered_sorted_and_paged(wanted, names, monkeypatch)
 
 def test_heads_sort_and_say_how_the_list_is_sorted():
     wanted = Wanted(sort="sales")
-    heads = {head["title"]: head for head in tables(SHEET, [shop("a")], VIEWER, wanted)[0].heads}
+    heads = {head["title"]: head for head in tables(SHEET, [shop("a")], VIEWER, wanted)[0]["heads"]}
 
     assert (heads["Sales"]["order"], heads["Shop"]["order"], heads["Share"]["url"]) == ("descending", "", "")
     assert "'sort': '-sales'" in heads["Sales"]["url"]

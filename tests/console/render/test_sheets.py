@@ -137,10 +137,10 @@ def test_each_column_is_in_all_renderings(sheet):
     heading = table(columns(sheet, items), items)[0]
     said = sheet.as_dict(item)
 
-    titles = [str(head["title"]) for head in shown.heads]
+    titles = [str(head["title"]) for head in shown["heads"]]
     for column in sheet.columns:
         title = str(column.title)
-        is_shown_small = column.under and (f">{title}: " in shown.rows or not title or column.kind.is_state)
+        is_shown_small = column.under and (f">{title}: " in shown["rows"] or not title or column.kind.is_state)
         assert title in titles or is_shown_small or column.name == sheet.section, column.name
         assert column.is_of_shards or ((title or column.name).upper() in heading and column.name in said), column.name
 
@@ -159,7 +159,7 @@ def test_each_action_of_a_row_is_offered_to_those_who_may(sheet, item, actions):
 
     def html(may):
         viewer = Viewer(url=url, may=may)
-        rows = [table.rows for table in tables(sheet, [item], viewer)] if actions is sheet.actions else []
+        rows = [table["rows"] for table in tables(sheet, [item], viewer)] if actions is sheet.actions else []
         return "".join([*rows, buttons(sheet, item, viewer, actions)])
 
     assert all(str(label) in html(lambda permission: True) for label in offered)

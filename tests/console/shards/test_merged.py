@@ -239,7 +239,7 @@ def merged_cursor(number):
 def rows_of(answer):
     """Id, shard and state of each job that a search has found."""
     cells = r'/job/([^/]+)/\?.*?data-rtq-label="Shard">(\w*)<.*?rtq-state-(\w+)'
-    return [found for table in answer.context["tables"] for found in re.findall(cells, table.rows)]
+    return [found for table in answer.context["tables"] for found in re.findall(cells, table["rows"])]
 
 
 @pytest.mark.parametrize("number", [0, 30])
@@ -273,8 +273,8 @@ def test_dead_letters_of_one_error_are_one_group(operator, three):  # noqa: F811
     answer = operator.get(f"{RTQ}deadletter/")
     (table,) = answer.context["tables"]
 
-    assert table.rows.count("<tr>") == 1
-    assert all(f">{text}<" in table.rows for text in ("5", "0, 2", "it broke"))
+    assert table["rows"].count("<tr>") == 1
+    assert all(f">{text}<" in table["rows"] for text in ("5", "0, 2", "it broke"))
 
 
 def test_a_job_of_another_shard_is_not_in_shard_0(three):
@@ -295,12 +295,12 @@ def test_tasks_and_clients_of_all_shards(operator, three):  # noqa: F811
         shop: (shard + 1, [shard]) for shard, shop in shops.items()
     }
     (table,) = operator.get(f"{RTQ}client/client/", {"client": shops[2]}).context["tables"]
-    assert [cell in table.rows for cell in (">3</td>", ">2</td>")] == [True, True]
+    assert [cell in table["rows"] for cell in (">3</td>", ">2</td>")] == [True, True]
     clients = AllShards().clients.busiest("default")
     assert [(client.queued, client.shards) for client in clients] == [(3, (2,)), (2, (1,)), (1, (0,))]
 
     task = operator.get(f"{RTQ}registeredtask/{NOTE.replace('_', '_5F')}/")
-    assert ">6</a>" in task.context["tables"][0].rows
+    assert ">6</a>" in task.context["tables"][0]["rows"]
     assert operator.get(f"{RTQ}registeredtask/").status_code == 200
 
 
