@@ -62,7 +62,7 @@ _WHEN_NEEDED = {
 def __getattr__(name: str) -> Any:
     if module := _WHEN_NEEDED.get(name):
         return getattr(import_module(f"{__name__}.{module}"), name)
-    if cure := next((tell(name) for tell in parts("import_cure")), None):
+    if cure := next((other_queues.IMPORTED.get(name) for other_queues in parts("other_queues")), None):
         # An AttributeError would lose its text in `from django_rtq import …`.
         raise ImportError(f"django_rtq has no {name}. {cure}", name=__name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,6 +16,6 @@ def test_each_part_of_each_app_is_there() -> None:
 def test_what_no_app_brings_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("django_rtq.extensions.EXTENSIONS", [])
     parts.cache_clear()
-    with pytest.raises(ConfigurationError, match="brings the part 'new_ids'"):
-        required("new_ids")
+    with pytest.raises(ConfigurationError, match="brings the part 'placement'"):
+        required("placement")
     parts.cache_clear()

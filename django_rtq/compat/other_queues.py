@@ -124,7 +124,7 @@ IMPORTED = {
 }
 
 
-def option_cure(name: str, takes: Set[str], *, using: Set[str] = frozenset(), task: Set[str] = frozenset()) -> str:
+def option_cure(name: str, takes: Set[str], using: Set[str] = frozenset(), task: Set[str] = frozenset()) -> str:
     """A sentence about a refused option. `takes`: what is taken there; `using` and `task`: by using() and @task."""
     ours = _RENAMED.get(name, f"{name}=…" if name in using | task else "")
     first = ours.partition("=")[0]
@@ -144,11 +144,6 @@ def no_attribute(owner: object, path: str, name: str) -> AttributeError:
     if cure := (OF_HANDLES if isinstance(owner, JobHandle) else _METHODS).get(name):
         text = f"{path} has no {name}. {cure.format(task=path.rpartition('.')[2])}"
     return AttributeError(text, name=name, obj=owner)
-
-
-def import_cure(name: str) -> str:
-    """What to import instead of a name of another package; "": it is not known."""
-    return IMPORTED.get(name, "")
 
 
 # -- apply_async()

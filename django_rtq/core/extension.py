@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
-
-from django.utils.module_loading import import_string
 
 from django_rtq.exceptions import ConfigurationError
 
@@ -27,35 +26,27 @@ class Chore(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """What an app brings. Each part is a dotted path: a process loads what it uses."""
+    """What an app brings. Each part is the path of a module or of what is in it: a process loads what it uses."""
 
-    apply_async: str = ""  # (name of a task, options of Celery) -> options of using()
     argument_kinds: str = ""  # a class of values that arguments may be: see add_kind() of core/jobs/serializer.py
     at_start: str = ""  # (backend) -> None: before a worker or a scheduler starts
+    batches: str = ""  # CallGatherer and CallRunner put together and run the jobs that one call of a function gets
     broker_in_tests: str = ""  # (RTQ["TEST"]) -> Broker: what takes its place
-    call_runner: str = ""  # (Executor, record, release) -> what runs jobs that one call of a task with `batch` gets
     check_incidents: str = ""  # (value of RTQ["INCIDENTS"]) -> None: raises ConfigurationError
-    check_shards: str = ""  # (RTQ["SHARDS"], RTQ["QUEUES"]) -> None: raises ConfigurationError
     check_tables: str = ""  # (**options of a check) -> list[CheckMessage]: about tables that are missing
-    check_together: str = ""  # (ids) -> None: raises ValueError if these jobs are in several shards
     chores: str = ""  # (WorkerBroker, queues) -> list[Chore]
     duties: str = ""  # likewise, before promotion and repairs: what limits rest on
     email_check: str = ""  # () -> None: raises what is wrong with RTQ["EMAIL"]
     exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
     forgetting: str = ""  # of a scheduler: (Broker, queues) -> Callable[[], bool]; False: there is more to do
-    gatherer: str = ""  # (WorkerSession, Config) -> what puts the jobs together that one call gets
     incident_watcher: str = ""  # (Broker) -> Loop: of a scheduler, if a receiver is connected
-    import_cure: str = ""  # (name) -> what to import from django_rtq instead of it; "": it is not known
     internal_task: str = ""  # a Task of internal_task() in core/tasks/decorator.py
     job_logs: str = ""  # (Config, send) -> what keeps what jobs log, and gives it to the session with outcomes
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
     member_cancelled: str = ""  # (Broker, queue, id) -> None: a job of a workflow was cancelled
-    #: (backend, queue) -> what makes ids that name the shards of jobs, of a client and a digest; None: they go to none.
-    new_ids: str = ""
-    no_attribute: str = ""  # (owner, its name, attribute) -> AttributeError, with what to write instead
-    option_cure: str = ""  # (option, those that are taken, using=, task=) -> what to write instead of it
-    outbox: str = ""  # Outbox of core/transactions.py
-    place_of_shard: str = ""  # (name that begins with "#") -> the name of its place; raises UnknownPlace
+    other_queues: str = ""  # names and options of other packages, and what to write instead of them
+    outbox: str = ""  # the rows of jobs that are committed and not known to be in Redis yet: RTQ["OUTBOX"]
+    placement: str = ""  # in which shards jobs go, and what each shard has of its own: RTQ["SHARDS"]
     read_limit: str = ""  # (name, value) -> the value of a limit in RTQ["QUEUES"]; raises ValueError
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
     requeue: str = ""  # (Broker, queue, ids) -> the ids of those that were dead, and are queued again
@@ -69,8 +60,6 @@ class Extension:
     #: Adds commands behind the calls that settle jobs: (Broker, settlements by queue, calls, commands) -> None, or what
     #: takes all replies, and returns what follows: () -> whether jobs were enqueued.
     settling: str = ""
-    shard_config: str = ""  # (number of a shard) -> Config: the settings with its place, and its share of limits
-    shard_of_schedule: str = ""  # (queue, client, name of a schedule) -> the number of the shard of its jobs
     shards_broker: str = ""  # (Config) -> Broker of producers, with RTQ["SHARDS"]
     stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
     supervisors: str = ""  # (places, what runs one, health file) -> exit code of rtq_worker for several places
@@ -81,7 +70,7 @@ class Extension:
 def parts(name: str) -> tuple[Any, ...]:
     """What the apps bring of this part, in the order of django_rtq/extensions.py."""
     paths = (getattr(extension, name) for extension in import_module("django_rtq.extensions").EXTENSIONS)
-    return tuple(import_string(path) for path in paths if path)
+    return tuple(resolve_name(path) for path in paths if path)
 
 
 def required(name: str) -> Any:
@@ -93,7 +82,7 @@ def required(name: str) -> Any:
 
 def no_attribute(owner: object, path: str, name: str) -> AttributeError:
     """The error about an attribute that an object of users does not have."""
-    for tell in parts("no_attribute"):
-        error: AttributeError = tell(owner, path, name)
+    for other_queues in parts("other_queues"):
+        error: AttributeError = other_queues.no_attribute(owner, path, name)
         return error
     return AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner)

@@ -20,7 +20,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
@@ -109,19 +109,6 @@ Answers = Sequence[str] | BrokerError  # to a call, or why its jobs are not in R
 Finish = Callable[..., None]
 
 
-class Outbox(Protocol):
-    """The rows of jobs that are committed and not known to be in Redis yet: RTQ["OUTBOX"]."""
-
-    def store(self, alias: str, task: str, call: EnqueueCall) -> list[Any]:
-        """Insert a row for each job, in the open transaction. Returns the jobs as they are to be sent then."""
-
-    def store_instead(self, task: str, call: EnqueueCall, error: BrokerError) -> bool:
-        """Insert rows for jobs that Redis did not accept. False: a transaction is open, which may roll back."""
-
-    def note_answers(self, calls: Sequence[tuple[EnqueueCall, Answers]], alias: str = "") -> None:
-        """These calls were sent. `alias`: the database with rows of their jobs, if they have some. Raises nothing."""
-
-
 def has_transaction(alias: str) -> bool:
     """Whether on_commit() of this database would wait. Opens no connection."""
     connection = connections[alias]
@@ -140,8 +127,8 @@ def open_database(is_open: Callable[[str], bool] = has_transaction) -> str | Non
     return next(filter(is_open, (written_database(), *others)), None)
 
 
-def outbox() -> Outbox | None:
-    """The outbox, if the settings ask for one."""
+def outbox() -> Any:
+    """databases/outbox.py, if the settings ask for it; None."""
     return required("outbox") if outbox_database() is not None else None
 
 
@@ -151,7 +138,7 @@ def defer(alias: str, task: str, call: EnqueueCall, finish: Finish) -> None:
     If that database has the outbox, they are rows of the transaction until then, and `finish` gets None if Redis did
     not accept them. Raises TransactionManagementError in a connection without autocommit and outside of atomic().
     """
-    box: Outbox | None = required("outbox") if alias == outbox_database() else None
+    box = required("outbox") if alias == outbox_database() else None
     if box:
         call = call._replace(jobs=box.store(alias, task, call))
     connection = connections[alias]
@@ -179,7 +166,7 @@ class _Deferred:
     call: EnqueueCall
     finish: Finish
     hooks: _Hooks
-    outbox: Outbox | None  # where its jobs have rows
+    outbox: Any  # where its jobs have rows
     is_done: bool = False
 
     def __call__(self) -> None:

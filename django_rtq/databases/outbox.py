@@ -28,7 +28,7 @@ from django_rtq.core.broker.messages import PLAIN_FIELDS, EnqueueCall, NewJob, i
 from django_rtq.core.broker.task_backends import backends_in, place_of, place_of_job, places, shard_of
 from django_rtq.core.conf.queue_options import is_queue_name
 from django_rtq.core.jobs.job import about_jobs, made_ms, new_job_id
-from django_rtq.core.transactions import Answers, Outbox, away, has_transaction, outbox_database, refusal
+from django_rtq.core.transactions import Answers, away, has_transaction, outbox_database, refusal
 from django_rtq.databases.clocks import database_now
 from django_rtq.databases.migrating import advised, with_advice
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable
@@ -88,19 +88,22 @@ def store_text(alias: str, place: str, queue: str, name: str, text: str) -> str:
     Raises what the database raises.
     """
     key, due_at = new_job_id(), database_now() + timedelta(seconds=GRACE_SECONDS)
-    try:
-        _insert(alias, OutboxRow(key, place, queue, name, due_at, format=WORKFLOW_FORMAT, job=text))
-    except Error as error:
-        raise advised(error, alias) from error
+    _insert(alias, [OutboxRow(key, place, queue, name, due_at, format=WORKFLOW_FORMAT, job=text)])
     return key
 
 
-def _insert(alias: str, row: OutboxRow) -> None:
-    """Insert one row with a statement of our own: the ORM takes several times as long to build it."""
-    connection = connections[alias]
-    values = [connection.ops.adapt_datetimefield_value(value) if value is row.due_at else value for value in row]
-    with connection.cursor() as cursor:
-        cursor.execute(_insertion(alias, connection.vendor), values)
+def _insert(alias: str, rows: Sequence[OutboxRow]) -> None:
+    """One row with a statement of our own: the ORM takes several times as long to build it."""
+    connection, row = connections[alias], rows[0]
+    try:
+        if rows[1:]:
+            outbox_rows(alias).bulk_create(_model()(**row._asdict()) for row in rows)
+            return
+        values = [connection.ops.adapt_datetimefield_value(value) if value is row.due_at else value for value in row]
+        with connection.cursor() as cursor:
+            cursor.execute(_insertion(alias, connection.vendor), values)
+    except Error as error:
+        raise advised(error, alias) from error
 
 
 @cache
@@ -203,95 +206,91 @@ def waiting_rows(of_places: Iterable[str], most: int, beginning: str = "") -> li
     ]
 
 
-class _Outbox:
-    """The outbox as delay() and commits use it, see core/transactions.py. Each outage is logged once.
+# -- as delay() and commits use it, in any thread: see core/transactions.py. Each outage is logged once. A call with
+# jobs for several shards does not say which of them failed: it is about all.
 
-    Any thread may use it. A call with jobs for several shards does not say which of them failed: it is about all.
+_lock = threading.Lock()
+
+
+def store(alias: str, task: str, call: EnqueueCall) -> list[NewJob]:
+    """Insert a row for each job, in the open transaction. Returns the jobs as they are to be sent then.
+
+    Their times do not count from now on. Raises what the database raises.
     """
+    stored = [_with_absolute_times(job) for job in call.jobs]
+    due_at = database_now() + timedelta(seconds=GRACE_SECONDS)
+    rows = [  # relays keep this order
+        OutboxRow(
+            job.id,
+            place_of(place_of_job(call.backend, job.id)),
+            call.queue,
+            task,
+            due_at + timedelta(microseconds=number),
+            job=json.dumps(job if job.digest else job[:PLAIN_FIELDS]),
+        )
+        for number, job in enumerate(stored)
+    ]
+    _insert(alias, rows)
+    return stored
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
 
-    def store(self, alias: str, task: str, call: EnqueueCall) -> list[NewJob]:
-        """The jobs that it returns have times that do not count from now on. Raises what the database raises."""
-        stored = [_with_absolute_times(job) for job in call.jobs]
-        due_at = database_now() + timedelta(seconds=GRACE_SECONDS)
-        rows = [  # relays keep this order
-            OutboxRow(
-                job.id,
-                place_of(place_of_job(call.backend, job.id)),
-                call.queue,
-                task,
-                due_at + timedelta(microseconds=number),
-                job=json.dumps(job if job.digest else job[:PLAIN_FIELDS]),
-            )
-            for number, job in enumerate(stored)
-        ]
-        try:
-            if len(rows) == 1:
-                _insert(alias, rows[0])
-            else:
-                model = _model()
-                outbox_rows(alias).bulk_create(model(**row._asdict()) for row in rows)
-        except Error as error:
-            raise advised(error, alias) from error
-        return stored
+def store_instead(task: str, call: EnqueueCall, error: BrokerError) -> bool:
+    """Insert rows for jobs that Redis did not accept. False: a transaction is open, which may roll back."""
+    alias = outbox_database()
+    if alias is None or has_transaction(alias):
+        return False
+    store(alias, task, call)
+    extra = about_jobs([job.id for job in call.jobs], task=task, queue=call.queue)
+    level = logging.WARNING if _begins_outage(call, error) else logging.DEBUG
+    text = "Redis did not accept %d job(s) of %s; they wait in the outbox, as the next ones do: %s"
+    logger.log(level, text, len(call.jobs), task, error, extra=extra)
+    return True
 
-    def store_instead(self, task: str, call: EnqueueCall, error: BrokerError) -> bool:
+
+def note_answers(calls: Sequence[tuple[EnqueueCall, Answers]], alias: str = "") -> None:
+    """These calls were sent. `alias`: the database with rows of their jobs, if they have some. Raises nothing."""
+    answered = [(call, answers) for call, answers in calls if not isinstance(answers, BrokerError)]
+    stored = [
+        job.id
+        for call, answers in answered
+        for job, answer in zip(call.jobs, answers, strict=True)
+        if not is_refusal(answer)
+    ]
+    if alias and stored:
+        delete_or_log(alias, stored)
+    if away:
+        for call, _ in answered:
+            _end_outage(call)
+    refused = [(call, error) for call, answers in calls if (error := refusal(call, answers))]
+    if alias and refused:
+        extra = about_jobs([job.id for call, _ in refused for job in call.jobs])
+        told = [error for call, error in refused if _begins_outage(call, error)]
+        text = "Redis did not accept the jobs of a transaction; they wait in the outbox, as the next ones do: %s"
+        logger.log(logging.WARNING if told else logging.DEBUG, text, (told or [refused[0][1]])[0], extra=extra)
+
+
+def _end_outage(call: EnqueueCall) -> None:
+    with _lock:
+        ended = sorted(away & _places_of(call))
+        away.difference_update(ended)
+    for place in ended:
         alias = outbox_database()
-        if alias is None or has_transaction(alias):
-            return False
-        self.store(alias, task, call)
-        extra = about_jobs([job.id for job in call.jobs], task=task, queue=call.queue)
-        level = logging.WARNING if self._begins_outage(call, error) else logging.DEBUG
-        text = "Redis did not accept %d job(s) of %s; they wait in the outbox, as the next ones do: %s"
-        logger.log(level, text, len(call.jobs), task, error, extra=extra)
+        lag = None if alias is None or has_transaction(alias) else outbox_lag(place)
+        waits = f", and {lag.jobs} job(s) wait in the outbox for a relay" if lag and not lag.error else ""
+        where = "Redis" if shard_of(place) is None else f"Shard {shard_of(place)}"
+        logger.info("%s accepts jobs again%s", where, waits)
+
+
+def _begins_outage(call: EnqueueCall, error: Exception) -> bool:
+    """Whether this error is to be logged as a warning: it is of no outage, or of one that was not noticed yet."""
+    if not isinstance(error, BrokerUnavailable | BrokerFull):
         return True
-
-    def note_answers(self, calls: Sequence[tuple[EnqueueCall, Answers]], alias: str = "") -> None:
-        answered = [(call, answers) for call, answers in calls if not isinstance(answers, BrokerError)]
-        stored = [
-            job.id
-            for call, answers in answered
-            for job, answer in zip(call.jobs, answers, strict=True)
-            if not is_refusal(answer)
-        ]
-        if alias and stored:
-            delete_or_log(alias, stored)
-        if away:
-            for call, _ in answered:
-                self._end_outage(call)
-        refused = [(call, error) for call, answers in calls if (error := refusal(call, answers))]
-        if alias and refused:
-            extra = about_jobs([job.id for call, _ in refused for job in call.jobs])
-            told = [error for call, error in refused if self._begins_outage(call, error)]
-            text = "Redis did not accept the jobs of a transaction; they wait in the outbox, as the next ones do: %s"
-            logger.log(logging.WARNING if told else logging.DEBUG, text, (told or [refused[0][1]])[0], extra=extra)
-
-    def _end_outage(self, call: EnqueueCall) -> None:
-        with self._lock:
-            ended = sorted(away & _places_of(call))
-            away.difference_update(ended)
-        for place in ended:
-            alias = outbox_database()
-            lag = None if alias is None or has_transaction(alias) else outbox_lag(place)
-            waits = f", and {lag.jobs} job(s) wait in the outbox for a relay" if lag and not lag.error else ""
-            where = "Redis" if shard_of(place) is None else f"Shard {shard_of(place)}"
-            logger.info("%s accepts jobs again%s", where, waits)
-
-    def _begins_outage(self, call: EnqueueCall, error: Exception) -> bool:
-        """Whether this error is to be logged as a warning: it is of no outage, or of one that was not noticed yet."""
-        if not isinstance(error, BrokerUnavailable | BrokerFull):
-            return True
-        with self._lock:
-            places = _places_of(call)
-            is_new = away.isdisjoint(places)
-            away.update(places)
-        return is_new
+    with _lock:
+        places = _places_of(call)
+        is_new = away.isdisjoint(places)
+        away.update(places)
+    return is_new
 
 
 def _places_of(call: EnqueueCall) -> set[str]:
     return {place_of(place_of_job(call.backend, job.id)) for job in call.jobs}
-
-
-OUTBOX: Outbox = _Outbox()

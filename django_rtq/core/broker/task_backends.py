@@ -46,7 +46,7 @@ def place_of(backend: str) -> str:
     if not backend:
         return ""
     if backend.startswith(SHARD):
-        place: str = required("place_of_shard")(backend)
+        place: str = required("placement").place_of_shard(backend)
         return place
     if backend not in task_backends():
         hint = did_you_mean(backend, task_backends(), quoted=True)
@@ -141,7 +141,7 @@ def _read(backend: str) -> tuple[Config, ConnectionSettings]:
         if options:
             config = config_of_backend(options)
         elif shard_numbers() and (number := shard_of(backend)) is not None:
-            config = required("shard_config")(number)
+            config = required("placement").config_of_shard(number)
         return config, read_connection_settings(config)
     except ConfigurationError as error:
         raise ConfigurationError(in_settings(str(error), backend)) from error

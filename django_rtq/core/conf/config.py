@@ -256,8 +256,8 @@ def read_config(options: Any, *, debug: bool) -> Config:
     config = Config(**values)
     _check_relations(config)
     if config.shards is not None:
-        for check_shards in parts("check_shards"):
-            check_shards(config.shards, config.queues)
+        for placement in parts("placement"):
+            placement.check_limits(config.shards, config.queues)
     return config
 
 

@@ -61,7 +61,7 @@ class ScheduledTask:
         if place or not shard_numbers():
             return place
         client = new_job(self.task, self.schedule.args, dict(self.schedule.kwargs)).client
-        return shard_place(required("shard_of_schedule")(self.task.queue, client, self.name))
+        return shard_place(required("placement").shard_of_schedule(self.task.queue, client, self.name))
 
     def fire(self, broker: Broker, slot_ms: int) -> str:
         """Enqueue the job of a slot. Returns the answer of ScheduleStore.fire; raises what delay() raises."""

@@ -279,7 +279,7 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
         `expires` counts from now. Jobs of a higher `priority` run first. Raises InvalidTask for others, and what
         delay() raises.
         """
-        changed = required("apply_async")(self.name, options)
+        changed = required("other_queues").checked_options(self.name, options)
         return (self.using(**changed) if changed else self).delay(*(args or ()), **(kwargs or {}))
 
     def using(self, **options: Unpack[UsingOptions]) -> Task[P, R_co, T_co]:
@@ -461,7 +461,7 @@ def check_names(owner: str, options: Mapping[str, Any], allowed: Set[str]) -> No
     """Raises InvalidTask for an option that is not allowed there, with what to write instead."""
     if unknown := options.keys() - allowed:
         name = min(unknown & (USING_NAMES | TASK_NAMES), default=min(unknown))
-        cures = (tell(name, allowed, using=USING_NAMES, task=TASK_NAMES) for tell in parts("option_cure"))
+        cures = (each.option_cure(name, allowed, USING_NAMES, TASK_NAMES) for each in parts("other_queues"))
         cure = next(cures, f"It takes: {', '.join(sorted(allowed))}.")
         raise InvalidTask(f"{owner} does not take {name!r}. {cure}")
 
@@ -552,10 +552,10 @@ async def asend(task: Task[Any, Any], calls: Iterable[Arguments], all_or_none: b
 def _new_jobs(task: Task[Any, Any], queue: str, calls: Iterable[Arguments], all_or_none: bool) -> list[NewJob]:
     if get_config().shards is None:
         return [new_job(task, args, kwargs) for args, kwargs in calls]
-    new_id = required("new_ids")(task.backend, queue)
+    new_id = required("placement").new_ids(task.backend, queue)
     jobs = [new_job(task, args, kwargs, new_id) for args, kwargs in calls]
     if all_or_none:
-        required("check_together")(job.id for job in jobs)
+        required("placement").check_together(job.id for job in jobs)
     return jobs
 
 

@@ -200,7 +200,7 @@ class WorkerProcess:
     def _gather(self, runs: list[Run]) -> list[Run]:
         """Put jobs together that one call gets, and claim what is missing."""
         if self._gatherer is None:
-            self._gatherer = required("gatherer")(self._session, self._broker.config)
+            self._gatherer = required("batches").CallGatherer(self._session, self._broker.config)
         room = self._shared.room - len(runs)
         if self._options.max_jobs is not None:
             room = min(room, self._options.max_jobs - self._jobs_done - len(runs))

@@ -139,7 +139,7 @@ class Runner:
     @cached_property
     def _calls(self) -> Any:
         """What runs jobs of tasks with `batch`."""
-        return required("call_runner")(self._executor, self._record, self._release)
+        return required("batches").CallRunner(self._executor, self._record, self._release)
 
     def note_claim(self, found: int, *, is_suspect_next: bool) -> None:
         """A claim has found so many jobs. The next one of the queue may have crashed a worker, and waits for a process
