@@ -21,8 +21,7 @@ from django_rtq.core.broker.redis.connections import (
 from django_rtq.core.broker.redis.settings import from_url
 from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError
-from django_rtq.scale.cluster import ClusterSlot
-from django_rtq.scale.sentinel import SentinelService
+from django_rtq.scale.masters import ClusterSlot, SentinelService
 
 _CLUSTER_KEYS = ("cluster", "username", "password", "ssl")
 _NODE = re.compile(r"(?:\[([^]]+)\]|([^:\[\]\s]+)):(\d{1,5})")

@@ -18,7 +18,7 @@ from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.worker_broker import WorkerBroker, for_workers
 from django_rtq.core.conf.config import Config
-from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run
+from django_rtq.core.jobs.context import CurrentRun, current_run
 from django_rtq.core.jobs.job import held_since
 from django_rtq.core.jobs.record import Wait
 from django_rtq.core.tasks.options.kinds import Moment, moment_argument
@@ -253,7 +253,7 @@ class CallerExecutor(Executor):
 
 
 @contextmanager
-def _limit(seconds: float | None, job_id: bytes = b"") -> Iterator[Interruptible | None]:
+def _limit(seconds: float | None, job_id: bytes = b"") -> Iterator[None]:
     """Raise TimeLimitExceeded inside the block after so many seconds."""
     if seconds is None:
         yield None

@@ -26,7 +26,7 @@ logger = logging.getLogger("django_rtq")
 
 
 class FlowPart:
-    """A RunPart. It does not keep the run, so that both are freed at once."""
+    """Of one run. It does not keep the run, so that both are freed at once."""
 
     has_asked = False  # for steps, or for steps that it adds
     has_grown = False  # these were sent

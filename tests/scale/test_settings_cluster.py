@@ -2,15 +2,14 @@
 
 import pytest
 from redis.connection import Connection, SSLConnection
-from redis.exceptions import MovedError
+from redis.exceptions import ClusterDownError, MovedError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import SentinelManagedSSLConnection
 
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerRefused, BrokerUnavailable, ConfigurationError
-from django_rtq.scale import cluster as cluster_module
-from django_rtq.scale.cluster import SlotMaster
+from django_rtq.scale.masters import SlotMaster
 from tests.core.broker.redis.connections import reader_of, settings_of
 
 NODES = ["10.0.0.1:6379", "[::1]:7001"]
@@ -122,7 +121,7 @@ def test_a_node_without_a_name_is_the_one_that_was_asked(master, server, address
 def test_a_slot_that_no_node_has_is_told(master):
     master.replies["a", 1] = [[0, 5, [b"a", 1]]]
 
-    with pytest.raises(cluster_module.ClusterDownError, match="no node of the Cluster has slot"):
+    with pytest.raises(ClusterDownError, match="no node of the Cluster has slot"):
         master.discover_master("")
 
 

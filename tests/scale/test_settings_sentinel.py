@@ -14,7 +14,7 @@ from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.conf.config import Config
 from django_rtq.exceptions import BrokerRefused, ConfigurationError
-from django_rtq.scale import sentinel as sentinel_module
+from django_rtq.scale import masters
 from django_rtq.scale.masters import master_of
 from testproject.redis_server import PrivateRedis
 from tests.core.broker.redis.connections import ask, client_of, django_redis, reader_of, settings_of, settings_of_alias
@@ -163,7 +163,7 @@ def test_a_rediss_url_in_a_sentinel_alias_means_tls_to_the_master(sentinel):
 
 @pytest.fixture
 def broker_behind_sentinel(empty, sentinel, monkeypatch):
-    monkeypatch.setattr(sentinel_module, "REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr(masters, "REFRESH_SECONDS", 0.0)
     master_of.cache_clear()
     broker = WorkerBroker(Config(redis=sentinels_of(sentinel)))
     yield broker
@@ -196,7 +196,7 @@ def test_all_connections_of_a_process_follow_the_one_that_found_another_master(
     blocking = BlockingReader(broker.connection_settings, [b"tokens"], role="worker-wait", block_seconds=0.2)
     assert is_at(broker.redis.execute_one(PORT), empty)
     assert not blocking.wait(0)  # the server has its question
-    monkeypatch.setattr(sentinel_module, "REFRESH_SECONDS", 60.0)
+    monkeypatch.setattr(masters, "REFRESH_SECONDS", 60.0)
     broker.redis.execute_one(PORT)  # nobody asks again by himself
 
     with promoted(sentinel, other_server, empty), reader_of(broker.connection_settings) as reader:

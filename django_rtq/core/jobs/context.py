@@ -9,12 +9,11 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, transaction
 
-from django_rtq.core.conf.config import Config
 from django_rtq.core.validation import is_number
 from django_rtq.exceptions import EventTimeout, InvalidWorkflow
 
@@ -171,44 +170,19 @@ class Call:
     headers: Mapping[str, Any] = field(default_factory=dict)  # of using() and middleware; do not change them
 
 
-class Interruptible(Protocol):
-    """A run that its time limit or a cancellation may interrupt."""
-
-    def end(self) -> None:
-        """Do not interrupt it any more. Raises the exception if it is pending."""
-
-
-class _Run(Protocol):
-    history: str
-    interruptible: Interruptible | None
-    committed: str | None
-    keeps_result: bool
-
-    @property
-    def context(self) -> JobContext: ...
-
-    def result_ttl(self, config: Config) -> float: ...
-
-    def check_result(self, text: str, config: Config) -> None: ...
-
-    def note_commit(self, result: str) -> None: ...
-
-    def noting_outage(self) -> AbstractContextManager[None]: ...
-
-
 class CurrentRun:
     """A thread or coroutine that runs jobs one after another, and the run that it is at."""
 
     __slots__ = ("run",)
 
-    def __init__(self, run: _Run | None = None) -> None:
-        self.run = run
+    def __init__(self, run: Any = None) -> None:
+        self.run = run  # a Run of core/worker/process/run.py
 
 
 current_run: ContextVar[CurrentRun | None] = ContextVar("rtq_current_run", default=None)
 
 
-def running() -> _Run:
+def running() -> Any:
     """The run of the current job. For code that only a job calls."""
     here = current_run.get()
     assert here is not None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import starmap
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import redis
 from redis.backoff import NoBackoff
@@ -44,27 +44,6 @@ _IDENTITY = frozenset(
 )
 
 
-Address = tuple[str, int]
-
-
-class Service(Protocol):
-    """What has a master that moves: Sentinels, or a Cluster."""
-
-    @property
-    def is_cluster(self) -> bool:
-        """Whether the master has a slot of a Cluster, and no database."""
-
-    @property
-    def addresses(self) -> tuple[Address, ...]:
-        """Some servers that know the master."""
-
-    def url(self, addresses: str, scheme: str, db: int) -> str:
-        """Where it is, without credentials."""
-
-    def pool(self, **arguments: Any) -> redis.ConnectionPool:
-        """A new pool of connections, whose `master` is a Master of scale/masters.py."""
-
-
 def no_retry() -> Retry:
     """No retries by redis-py: only the caller knows whether a command may be sent twice."""
     return Retry(NoBackoff(), 0)
@@ -81,7 +60,7 @@ class ConnectionSettings:
     db: int = 0
     #: Host, credentials, TLS: arguments of the connection class that the project decides.
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
-    service: Service | None = None  # whose master moves: behind Sentinels, or in a Cluster
+    service: Any = None  # whose master moves, behind Sentinels or in a Cluster: see scale/masters.py
     socket_timeout: float = COMMAND_SECONDS  # seconds until a command raises redis.TimeoutError
     connect_timeout: float = CONNECT_SECONDS
     in_settings: InSettings = field(default=str, repr=False, compare=False)
@@ -149,7 +128,7 @@ class ConnectionSettings:
     def __str__(self) -> str:
         scheme = "rediss" if issubclass(self.connection_class, SSLConnection) else "redis"
         if self.service is not None:
-            return self.service.url(",".join(starmap(_address, self.service.addresses)), scheme, self.db)
+            return str(self.service.url(",".join(starmap(_address, self.service.addresses)), scheme, self.db))
         if issubclass(self.connection_class, UnixDomainSocketConnection):
             return f"unix://{self.arguments.get('path', '')}?db={self.db}"
         address = _address(self.arguments.get("host", "localhost"), self.arguments.get("port", 6379))

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from django_rtq.core.broker.task_backends import alias_of
 from django_rtq.core.broker.worker_messages import Claimed
 from django_rtq.core.conf.config import Config
 from django_rtq.core.extension import required
 from django_rtq.core.jobs import serializer
-from django_rtq.core.jobs.context import Interruptible, JobContext
+from django_rtq.core.jobs.context import JobContext
 from django_rtq.core.jobs.job import Job
 from django_rtq.core.jobs.outcome import write_call, write_details
 from django_rtq.core.jobs.record import read_call, read_record
@@ -27,30 +27,12 @@ from django_rtq.core.worker.shared_memory import MAX_ID_BYTES, SharedState
 from django_rtq.exceptions import BrokerUnavailable, InvalidTask
 
 
-class RunPart(Protocol):
-    """What an app has to do with one run: of a job whose id says so, or whose context needs it. Both are freed at once
-    if it does not keep the run."""
-
-    has_asked: bool  # for what has to hear of the end
-    has_grown: bool  # it has sent what Redis takes only together with the success of the job
-
-    def open(self, run: Run) -> None: ...
-    def read_args(self, run: Run) -> tuple[list[Any], dict[str, Any]]: ...
-    def steps(self, run: Run) -> Any: ...
-    def workflow(self, run: Run) -> Any: ...
-    def end(self, run: Run) -> None: ...
-    def leave(self, error: BaseException, failures: int) -> tuple[BaseException, int]: ...
-    async def aleave(self) -> None: ...
-    def check_result(self, run: Run, text: str, config: Config) -> None: ...
-    def check_room(self, run: Run) -> None: ...
-
-
 class Run:
     """A claimed job. Cheap to create: what only failures, signals and contexts need is computed on demand."""
 
     progress: ProgressWriter | None = None  # takes reports of the job's progress
     client = b""  # until the record was read
-    interruptible: Interruptible | None = None  # while its function runs
+    interruptible: Any = None  # while its function runs: end() keeps its time limit and a cancellation off
     committed: str | None = None  # its result as JSON, if its transaction with exactly_once has committed
     shared: SharedState | None = None  # where a task with exactly_once notes its commit
     entry = 0  # its index in shared memory
@@ -62,7 +44,7 @@ class Run:
     variables: Context | None = None  # of its function, and of the receivers of its signals
     log_lines: deque[Any] | None = None  # what it has logged and nobody has sent; None: nothing so far
     log_over_ms: int | None = None  # how long its lines are kept, if the job is over
-    part: RunPart | None = None  # what an app has to do with it
+    part: Any = None  # what an app has to do with it: see workflows/run_part.py
     takes_results = False  # its arguments have results of other jobs
     keeps_result = False  # other jobs take its result
     outage: BrokerUnavailable | None = None  # what this package asked Redis for it, and got no answer
@@ -193,7 +175,7 @@ class Run:
             _flow=lambda: self._open_part().workflow(self),
         )
 
-    def _open_part(self) -> RunPart:
+    def _open_part(self) -> Any:
         if self.part is None:
             self.part = required("run_part")()
         return self.part

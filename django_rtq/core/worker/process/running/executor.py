@@ -25,7 +25,7 @@ from django.db.backends.signals import connection_created
 from django_rtq.core import signals
 from django_rtq.core.conf.config import Config, is_debug
 from django_rtq.core.jobs import serializer
-from django_rtq.core.jobs.context import CurrentRun, Interruptible, current_run, running
+from django_rtq.core.jobs.context import CurrentRun, current_run, running
 from django_rtq.core.jobs.job import Job, about
 from django_rtq.core.jobs.outcome import write_succeeded, write_version
 from django_rtq.core.worker.outcome import (
@@ -48,7 +48,7 @@ from django_rtq.exceptions import JobCancelled, JobSuspended, PayloadError, Task
 
 logger = logging.getLogger("django_rtq")
 
-Limit = Callable[[float | None, bytes], AbstractContextManager[Interruptible | None]]
+Limit = Callable[[float | None, bytes], AbstractContextManager[Any]]
 
 OUTAGE_SECONDS = 1.0  # before a job runs again that could not read what it needs
 _NOTHING_KEPT = Acked("")
