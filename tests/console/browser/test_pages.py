@@ -202,6 +202,14 @@ def test_an_empty_admin_is_accessible(broker, page):
         assert violations(page) == []
 
 
+def test_tabs_stand_where_they_stood(jobs, page):
+    tops = []
+    for name in ("queue_changelist", "schedule_changelist"):
+        visit(page, name, jobs)
+        tops.append(page.locator(".rtq-navigation").first.bounding_box()["y"])
+    assert tops[0] == tops[1]
+
+
 def test_what_the_search_found_is_accessible(jobs, page):
     page.goto("/admin/django_rtq/job/search/?q=state:dead")
     assert page.get_by_text("To act on all of them:").locator("a").count() == 1  # axe wants more text than links
