@@ -17,7 +17,6 @@ from django_rtq.console.formatting import STATE_LABELS, Grouped, format_number
 from django_rtq.console.internal_tasks import run_bulk_action
 from django_rtq.console.merging import merge
 from django_rtq.console.nouns import OneJob, Place
-from django_rtq.console.reading import actions
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import WAITING, Selection
 from django_rtq.console.reading.sweep import Count, Result, Sweep
@@ -25,14 +24,15 @@ from django_rtq.console.redaction import redacted
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.details import JobDetails
-from django_rtq.core.jobs.job import CancelAnswer, JobState
+from django_rtq.core.jobs.job import JobState
 from django_rtq.core.tasks.registry import is_internal, known_task
 from django_rtq.core.tasks.task import on_backend
+from django_rtq.databases.exactly_once import has_committed
 from django_rtq.exceptions import BrokerError, QueueFull, WrongState
 from django_rtq.scale.placement import pinned_in
 
 _GONE = gettext_lazy("They will never run, and their arguments are deleted. This cannot be undone.")
-#: By the verb of ACTIONS; "stop" is `cancel` for jobs that run.
+#: By the verb of ACTIONS; "stop" is `cancel` for jobs that run, "terminate" the same, and kills their processes.
 JOBS: dict[str, Verb] = {
     "requeue": Verb(
         name="requeue",
@@ -109,14 +109,29 @@ JOBS["stop"] = replace(
     ),
     done=ngettext_lazy("%(count)s job was asked to stop.", "%(count)s jobs were asked to stop.", "count"),
 )
+JOBS["terminate"] = replace(
+    JOBS["cancel"],
+    name="terminate",
+    label=gettext_lazy("Terminate"),
+    title=gettext_lazy("Terminate a job"),
+    question=gettext_lazy("This kills the process that runs the job."),
+    consequence=gettext_lazy(
+        "The job is cancelled and never runs again, even if its work is incomplete. Other jobs in that process "
+        "go back to their queue and start over, but those with max_crashes=0 become dead letters. If the job "
+        "reacts to being asked to stop, do that instead."
+    ),
+    done=ngettext_lazy(
+        "%(count)s job was asked to stop. If it does not, its process is killed.",
+        "%(count)s jobs were asked to stop. The processes of those that do not stop are killed.",
+        "count",
+    ),
+)
+#: Those that have an address.
+ROUTED = {name: verb for name, verb in JOBS.items() if name != "stop"}
 
 
 def _is_dead(job: JobDetails) -> bool:
     return job.state is JobState.DEAD
-
-
-def _may_stop(job: JobDetails) -> bool:
-    return job.state is JobState.RUNNING and not job.is_stopping
 
 
 def _may_run_again(job: JobDetails) -> bool:
@@ -124,125 +139,77 @@ def _may_run_again(job: JobDetails) -> bool:
     return is_over and job.has_call and known_task(job.task) is not None and not is_internal(job.task)
 
 
-def _of_one(do: Callable[[OneJob, Target], Any], **words: Any) -> Verb:
-    """A verb of one job."""
-    return Verb(
-        do=lambda place, target: do(OneJob(place, target.name, target.queue), target),
-        **{"nothing": _NO_LONGER, "refused": {WrongState: _NO_LONGER}, **words},
-    )
+def _of_one(verb: str, applies: Callable[[JobDetails], bool], **words: Any) -> Verb:
+    """A verb of one job: what is done with many, or asked before, with this one selected."""
+
+    def page(job: JobDetails, url: Callable[..., str], here: str) -> str:
+        query = {"q": f"queue:{job.queue} state:{job.state}", "id": job.id, "next": here}
+        return url(f"job_bulk_{verb}", query=query)
+
+    return replace(JOBS[verb], applies=applies, page=page, **words)
 
 
-_NO_LONGER = gettext_lazy("Nothing was done: job %(id)s no longer exists. Someone else may have discarded it.")
-_CANCELLED = (gettext_lazy("Cancelled."), gettext_lazy("Job %(id)s is cancelled."))
-_CANCEL = _of_one(
-    lambda job, target: job.cancel(),
-    name="cancel", label=gettext_lazy("Cancel job"), permission=permissions.CANCEL,
-    log={CancelAnswer.CANCELLED: _CANCELLED[0], CancelAnswer.ASKED: gettext_lazy("Asked to stop.")},
-    done={
-        CancelAnswer.CANCELLED: _CANCELLED[1],
-        CancelAnswer.ASKED: gettext_lazy(
-            "Job %(id)s is running and was asked to stop. It is cancelled when it stops, unless it succeeds first."
-        ),
-    },
-    applies=lambda job: job.state in WAITING,
-    title=gettext_lazy("Cancel a job"),
-    question=gettext_lazy("Cancel job %(id)s?"),
-    consequence=gettext_lazy("It will never run, and its arguments are deleted. This cannot be undone."),
-)  # fmt: skip
-_REQUEUE = _of_one(
-    lambda job, target: job.requeue(to=target.to),
-    name="requeue", label=gettext_lazy("Requeue"), permission=permissions.REQUEUE, applies=_is_dead,
-    is_harmless=True,
-    log=gettext_lazy("Requeued."),
-    done=gettext_lazy("Job %(id)s was requeued."),
-)  # fmt: skip
-#: With one job. Texts name %(id)s. What has a question leads to a page that asks, or to a form.
-OF_JOB: dict[str, Verb] = {
-    "requeue": _REQUEUE,
-    "move": replace(
-        _REQUEUE, label=gettext_lazy("Requeue in another queue"),
-        log=gettext_lazy("Requeued in queue %(queue)s."),
-        done=gettext_lazy("Job %(id)s was requeued in queue %(queue)s."),
-        title=gettext_lazy("Requeue in another queue"),
-        question=gettext_lazy("Requeue job %(id)s in another queue?"),
-        consequence=gettext_lazy("It is queued there, with all its attempts."),
-    ),
-    "edit": _of_one(
-        lambda job, target: job.requeue_changed(*target.value),
+def _requeue_changed(place: Place, target: Target) -> None:
+    task = known_task(target.row.task)
+    if task and has_committed(task.exactly_once, target.name):
+        raise ValueError(
+            _(
+                "An earlier run of this job has committed, so its function is not called again, and other "
+                "arguments would not be used. Requeue it as it is: it succeeds at once. To run the function "
+                "with other arguments, enqueue a new job."
+            )
+        )
+    OneJob(place, target.name, target.queue).requeue_changed(**target.value)
+
+
+_REFUSED = {WrongState: gettext_lazy("Nothing was done: %(error)s")}
+#: With one job. Texts name %(id)s.
+OF_JOB: Sequence[Verb] = (
+    _of_one("requeue", _is_dead, question=""),
+    _of_one("requeue", _is_dead, label=gettext_lazy("Requeue in another queue")),
+    Verb(
         name="edit", label=gettext_lazy("Requeue with other arguments"), permission=permissions.EDIT,
+        do=_requeue_changed,
         log=gettext_lazy("Requeued with changed arguments."),
         done=gettext_lazy("Job %(id)s was requeued with the new arguments."),
+        refused=_REFUSED,
         applies=lambda job: _is_dead(job) and not is_internal(job.task), is_harmless=True,
-        title=gettext_lazy("Requeue with other arguments"), question=gettext_lazy("Requeue with other arguments"),
+        title=gettext_lazy("Requeue with other arguments"),
+        question=gettext_lazy("Job %(id)s is requeued with these arguments, and its attempts are counted anew."),
+        consequence=gettext_lazy("Asterisks hide secret values. Leave them as they are to keep the values."),
     ),
-    "discard": _of_one(
-        lambda job, target: job.discard(),
-        name="discard", label=gettext_lazy("Discard"), permission=permissions.DISCARD, applies=_is_dead,
-        log=gettext_lazy("Discarded."),
-        done=gettext_lazy("Job %(id)s was discarded."),
-        title=gettext_lazy("Discard a dead letter"),
-        question=gettext_lazy("Discard job %(id)s?"),
-        consequence=gettext_lazy("Its arguments and failures are deleted. This cannot be undone."),
-    ),
-    "send": _of_one(
-        lambda job, target: job.send(target.row.event, target.value[0], token=target.value[1]),
+    _of_one("discard", _is_dead),
+    Verb(
         name="send", label=gettext_lazy("Send an event"), permission=permissions.EDIT, is_harmless=True,
+        do=lambda place, target: OneJob(place, target.name, target.queue).send(**target.value),
         log=gettext_lazy("Sent event %(event)s."),
         done=gettext_lazy("Job %(id)s has got the event."),
-        refused={WrongState: gettext_lazy("Nothing was done: %(error)s")},
+        refused=_REFUSED,
         applies=lambda job: bool(job.event),
         title=gettext_lazy("Send an event"),
         question=gettext_lazy("Job %(id)s waits for event %(event)s."),
         consequence=gettext_lazy("It gets this value, and goes on at once."),
     ),
-    "run_now": _of_one(
-        lambda job, target: job.run_now(),
-        name="run_now", label=gettext_lazy("Run now"), permission=permissions.REQUEUE,
-        is_harmless=True,
-        log=gettext_lazy("Run now."),
-        done=gettext_lazy("Job %(id)s is queued now."),
-        applies=lambda job: job.state in WAITING and bool(job.due_at),
-    ),
-    "again": Verb(
+    _of_one("run_now", lambda job: job.state in WAITING and bool(job.due_at), question=""),
+    Verb(
         name="again", label=gettext_lazy("Enqueue again"), permission=permissions.ENQUEUE, applies=_may_run_again,
         is_harmless=True, question=gettext_lazy("Enqueue again"),
-        page=lambda job, url: url("registeredtask_enqueue", job.task, query={"job": job.id, "queue": job.queue}),
-    ),
-    "cancel": _CANCEL,
-    "stop": replace(
-        _CANCEL, applies=_may_stop,
-        consequence=gettext_lazy(
-            "When it stops, it is cancelled and never runs again, even if its work is incomplete."
+        page=lambda job, url, here: url(
+            "registeredtask_enqueue", job.task, query={"job": job.id, "queue": job.queue}
         ),
     ),
-    "terminate": _of_one(
-        lambda job, target: job.cancel(terminate=True),
-        name="terminate", label=gettext_lazy("Terminate"), permission=permissions.CANCEL,
-        log={CancelAnswer.CANCELLED: _CANCELLED[0], CancelAnswer.ASKED: gettext_lazy("Termination requested.")},
-        done={
-            CancelAnswer.CANCELLED: _CANCELLED[1],
-            CancelAnswer.ASKED: gettext_lazy(
-                "The process that runs job %(id)s is about to be killed. The job is then cancelled, unless it succeeds "
-                "first."
-            ),
-        },
-        applies=lambda job: job.state is JobState.RUNNING,
-        title=gettext_lazy("Terminate a job"),
-        question=gettext_lazy("This kills the process that runs job %(id)s."),
-        consequence=gettext_lazy(
-            "The job is cancelled and never runs again, even if its work is incomplete. Other jobs in that process "
-            "go back to their queue and start over, but those with max_crashes=0 become dead letters. If the job "
-            "reacts to being asked to stop, do that instead."
-        ),
+    _of_one(
+        "cancel",
+        lambda job: job.state in WAITING or (job.state is JobState.RUNNING and not job.is_stopping),
+        label=gettext_lazy("Cancel job"),
     ),
-}  # fmt: skip
+    _of_one("terminate", lambda job: job.state is JobState.RUNNING),
+)  # fmt: skip
 _MOVED = ngettext_lazy(
     "%(count)s dead letter was requeued in queue %(queue)s.",
     "%(count)s dead letters were requeued in queue %(queue)s.",
     "count",
 )
-#: Those that have an address.
-ROUTED: dict[actions.Verb, Verb] = {verb: JOBS[verb] for verb in actions.ACTIONS if verb in JOBS}
 
 
 def of_all_jobs(
@@ -253,7 +220,7 @@ def of_all_jobs(
 ) -> Verb:
     """A verb of a subject, about all its jobs: its button leads to the page that asks about this selection."""
 
-    def page(row: Any, url: Callable[..., str]) -> str:
+    def page(row: Any, url: Callable[..., str], here: str) -> str:
         return url(f"job_bulk_{verb}", query={"q": str(select(row))})
 
     return replace(JOBS[verb], label=label, page=page, applies=applies)
@@ -264,7 +231,8 @@ def of_all_jobs(
 
 def words_of(sweep: Sweep) -> Verb:
     """The row of what is done."""
-    return JOBS["stop" if list(sweep.states) == ["running"] else sweep.verb]
+    of_running = "terminate" if sweep.terminates else "stop"
+    return JOBS[of_running if list(sweep.states) == ["running"] else sweep.verb]
 
 
 def question(sweep: Sweep, count: Count) -> str:
@@ -288,12 +256,10 @@ def done_text(sweep: Sweep, result: Result) -> str:
     asked = sum(answer.startswith("asked") for answer in result.answers.values())
     texts = []
     if result.count > asked or not asked:
-        done = _MOVED if sweep.target else words_of(sweep).done
+        done = _MOVED if sweep.target else JOBS[sweep.verb].done
         texts.append(done % {"count": Grouped(result.count - asked), "queue": sweep.target})
     if asked:
-        texts.append(JOBS["stop"].done % {"count": Grouped(asked)})
-    if asked and sweep.terminates:
-        texts.append("The processes of those that do not stop are killed.")  # only commands terminate
+        texts.append(JOBS["terminate" if sweep.terminates else "stop"].done % {"count": Grouped(asked)})
     if result.workflows:
         deleted = ngettext("%(count)d workflow was deleted.", "%(count)d workflows were deleted.", result.workflows)
         texts.append(deleted % {"count": result.workflows})

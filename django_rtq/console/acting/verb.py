@@ -63,7 +63,9 @@ class Verb:
     nothing: Any = ""  # what is said if nothing had to be changed
     refused: Mapping[Any, Any] = field(default_factory=dict)  # exceptions, or words that `do` returns -> what is said
     applies: Callable[[Any], bool] = lambda row: True  # whether it is offered for a row
-    page: Callable[[Any, Callable[..., str]], str] | None = None  # another one of a row, to which the button leads
+    #: The address to which the button of a row leads, if it is another one: of the row, what makes addresses, and the
+    #: address of its page.
+    page: Callable[[Any, Callable[..., str], str], str] | None = None
     # Of the page that asks before: without a question there is none.
     title: Any = ""
     question: Any = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable
 from typing import Any
 
@@ -87,8 +88,10 @@ class CallForm(forms.Form):
 
 
 class EventForm(forms.Form):
-    """The value of an event."""
+    """The value of an event. The token lets it be sent once, however often the form is."""
 
+    event = forms.CharField(widget=forms.HiddenInput)
+    token = forms.CharField(widget=forms.HiddenInput)
     value = forms.CharField(
         label=gettext_lazy("Value"),
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
@@ -98,7 +101,7 @@ class EventForm(forms.Form):
 
     def __init__(self, data: Any = None, *, event: str) -> None:
         self._event = event
-        super().__init__(data)
+        super().__init__(data, initial={"event": event, "token": secrets.token_hex(8)})
 
     def clean_value(self) -> Any:
         text = self.cleaned_data["value"].strip()

@@ -249,7 +249,7 @@ def buttons(sheet: Sheet[Any], row: Any, viewer: Viewer, actions: Sequence[Verb]
 
 def _address(sheet: Sheet[Row], row: Row, verb: Verb, viewer: Viewer) -> str:
     if verb.page:
-        return verb.page(row, viewer.url)
+        return verb.page(row, viewer.url, viewer.here)
     path, query = sheet.where(row)
     query = {**query, "next": viewer.here} if verb.question else query
     return viewer.url(f"{sheet.model}_{verb.name}", *path, query=query)

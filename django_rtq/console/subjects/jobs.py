@@ -114,7 +114,7 @@ class Jobs(Sheet[JobDetails]):
         Column("id", _("ID"), kind=replace(TEXT, html=lambda name: f"…{clean_text(name[-6:])}"),
                link=_job_url, hint=lambda job: job.id, css=lambda job: "rtq-id"),
     )  # fmt: skip
-    actions = tuple(OF_JOB.values())
+    actions = OF_JOB
 
     def facts(self, row: JobDetails) -> Mapping[str, Any]:
         """As it is stored, with its newest failure."""
@@ -144,7 +144,7 @@ class Running(Jobs):
     actions = (*Jobs.actions, replace(
         ACTIONS["reclaim_worker"],
         applies=lambda job: job.lease_left_seconds < 0,
-        page=lambda job, url: url("worker_reclaim", job.worker),
+        page=lambda job, url, here: url("worker_reclaim", job.worker),
     ))  # fmt: skip
 
     def find(self, readers: Readers, wanted: Wanted) -> Found:

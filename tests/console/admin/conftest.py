@@ -96,22 +96,21 @@ def every_page():
 def url_of(name, jobs=None):
     """A URL at which that page has something to show."""
     dead = jobs.dead.id if jobs else "x"
-    scheduled, running = (jobs.scheduled.id, jobs.running.id) if jobs else ("x", "x")
     args = {"job": [dead], "queue": [QUEUE], "worker": ["w1"], "registeredtask": [MAIL], "workflow": [FLOW]}
     args |= {"queue_forget": ["mail"]}  # which has no jobs
-    args |= {"job_run_now": [scheduled], "job_cancel": [scheduled], "job_terminate": [running], "job_send": [running]}
+    args |= {"job_send": [jobs.running.id if jobs else "x"]}
     model, _, action = name.partition("_")
     takes_none = action in ("changelist", "search", "outbox", "memory", "wake_all") or "bulk" in action
     wants = [] if takes_none else args.get(name, args.get(model, []))
     query = {"queue": QUEUE} if model == "job" and action != "changelist" else {}
     if "bulk" in action:
         query = {"q": "client:florist" if action == "bulk_erase" else f"queue:{QUEUE}"}
+    if action == "bulk_terminate":
+        query = {"q": f"queue:{QUEUE} state:running", "id": jobs.running.id if jobs else "x"}
     if model == "client" and action != "changelist":
         query = {"queue": QUEUE, "client": "florist"}
     if name == "job_search":
         query = {"q": "task:send_order_mail"}
-    elif name == "job_terminate":
-        query = {}  # wherever it runs
     return page_admin.page_url("admin", name, *wants, query=query)
 
 

@@ -34,6 +34,13 @@ from tests.support.jobs import (
 )
 
 PAGE = "/admin/django_rtq/job/"
+BULK = f"{PAGE}bulk/"
+
+
+def act(client, job, verb, state, **more):
+    """Press the button of a job in that state, and answer the question."""
+    given = {"q": f"queue:{QUEUE} state:{state}", "id": job.id, "until_ms": 10**15, **more}
+    return client.post(f"{BULK}{verb}/", given)
 
 
 def edit(client, job, args, kwargs=None, **more):
@@ -79,12 +86,21 @@ def test_the_lines_that_it_logged_are_shown_by_attempt(broker, operator):
 
 
 def test_a_job_that_runs_is_asked_to_stop_and_the_person_told_so(jobs, operator, readers):
-    operator.post(f"{PAGE}{jobs.running.id}/cancel/", {"queue": QUEUE})
-    assert "was asked to stop. It is cancelled when it stops" in said(operator)
-    assert "Asked to stop." in logged()[0]
+    act(operator, jobs.running, "cancel", "running")
+    assert "1 job was asked to stop." in said(operator)
+    assert logged() == [f"1 job was asked to stop. {jobs.running.id}"]
     found = readers.find(jobs.running.id)
     assert (found.state, found.is_stopping) == ("running", True)
-    assert "When it stops, it is cancelled" in text(operator.get(f"{PAGE}{jobs.running.id}/cancel/?queue={QUEUE}"))
+
+
+def test_what_may_run_no_more_is_terminated_one_by_one(jobs, operator, readers):
+    asked = text(operator.get(f"{BULK}terminate/", {"q": f"queue:{QUEUE} state:running", "id": jobs.running.id}))
+    assert "This kills the process that runs the job." in asked
+    operator.post(f"{BULK}terminate/", {"q": f"queue:{QUEUE} state:running", "until_ms": 10**15})
+    assert "no job was selected" in said(operator)
+    act(operator, jobs.running, "terminate", "running")
+    assert "If it does not, its process is killed." in said(operator)
+    assert readers.find(jobs.running.id).is_stopping
 
 
 @pytest.mark.parametrize("where", ["", "{id}/"])
@@ -108,7 +124,8 @@ def test_an_id_with_odd_signs_can_be_opened_and_acted_on(broker, operator, reade
     (link,) = re.findall(r'<th scope="row"[^>]*><a href="([^"]*)"', page)
     url = link.replace("&amp;", "&")
     assert operator.get(url).status_code == 200
-    operator.post(f"{url.split('?')[0]}requeue/", {"queue": QUEUE})
+    (button,) = re.findall(r'formaction="([^"]*requeue/[^"]*id=[^"]*)"', text(operator.get(url)))
+    operator.post(button.replace("&amp;", "&"))
     assert readers.find(job.id).state == "queued"
 
 
@@ -124,7 +141,7 @@ def test_an_id_with_odd_signs_can_be_opened_and_acted_on(broker, operator, reade
 )
 def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, jobs, operator, readers):
     job = getattr(jobs, state)
-    operator.post(f"{PAGE}{job.id}/{action}/", {"queue": QUEUE})
+    act(operator, job, action, state)
     assert readers.find(job.id).state == becomes
     entry = LogEntry.objects.get()
     assert entry.object_id == job.id
@@ -132,22 +149,23 @@ def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, j
 
 
 def test_a_question_leads_back_to_pages_of_this_site_only(jobs, operator):
-    html = text(operator.get(f"{PAGE}{jobs.dead.id}/discard/", {"queue": QUEUE, "next": "//elsewhere.example/"}))
+    html = text(operator.get(f"{BULK}discard/", {"id": jobs.dead.id, "next": "//elsewhere.example/"}))
     assert "elsewhere" not in html
 
 
 @pytest.mark.parametrize(
-    ("action", "state", "words"),
+    ("action", "before", "state", "words"),
     [
-        ("requeue", "queued", "is now queued. Someone else may have acted first."),
-        ("discard", "retrying", "is now retrying."),
-        ("run-now", "queued", "is now queued."),
-        ("cancel", "dead", "is now dead."),
-        ("terminate", "finished", "is now succeeded."),
+        ("requeue", "dead", "queued", "is now queued. Someone else may have acted first."),
+        ("discard", "dead", "retrying", "is now retrying."),
+        ("run-now", "scheduled", "queued", "is now queued."),
+        ("cancel", "queued", "dead", "is now dead."),
+        ("cancel", "queued", "running", "is now running."),
+        ("terminate", "running", "finished", "is now succeeded."),
     ],
 )
-def test_who_comes_too_late_is_told_what_it_is_now(action, state, words, jobs, operator):
-    operator.post(f"{PAGE}{getattr(jobs, state).id}/{action}/", {"queue": QUEUE})
+def test_who_comes_too_late_is_told_what_it_is_now(action, before, state, words, jobs, operator):
+    act(operator, getattr(jobs, state), action, before)
     assert words in said(operator)
     assert not LogEntry.objects.exists()
 
@@ -263,7 +281,8 @@ def test_nobody_gets_around_a_permission_by_a_job_of_ours(broker, person, reader
     assert client.get(f"/admin/django_rtq/registeredtask/{chore}/enqueue/").status_code == 404
     assert f"{chore}/enqueue/" not in text(client.get(f"/admin/django_rtq/registeredtask/{chore}/"))
     job = dead_job(broker, "dead", body=body(QUEUE, "requeue", {}, 1, task=run_bulk_action.name))
-    assert edit(client, job, [QUEUE, "discard", {}, 10**15]).status_code == 403
+    edit(client, job, [QUEUE, "discard", {}, 10**15])
+    assert "Nothing was done" in said(client)
     assert readers.find(job.id).args == [QUEUE, "requeue", {}, 1]
 
 

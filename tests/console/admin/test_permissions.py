@@ -29,10 +29,12 @@ def given(name, jobs):
         "job_bulk_run_now": {"q": f"queue:{QUEUE}", "until_ms": 10**15},
         "job_bulk_cancel": {"q": "client:florist", "until_ms": 10**14},
         "job_bulk_erase": {"q": "client:florist", "until_ms": 10**15},
+        "job_bulk_terminate": {"q": f"queue:{QUEUE} state:running", "id": [jobs.running.id], "until_ms": 10**15},
         "job_bulk_purge": {"q": f"queue:{QUEUE}", "until_ms": 10**15, "name": QUEUE},
         **{f"client_{action}": {"queue": QUEUE, "client": "florist"} for action in ("pause", "resume")},
         "client_limits": {"queue": QUEUE, "client": "florist", "max_running": "3"},
         "queue_forget": {"name": "mail"},
+        "job_send": {"event": "approved", "token": "1"},
         "job_edit": {"queue": QUEUE, "args": '["bakery", 9]', "kwargs": "{}"},
         "registeredtask_enqueue": {"args": '["bakery", 9]'},
     }.get(name, {"queue": QUEUE})

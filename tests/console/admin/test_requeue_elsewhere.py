@@ -27,19 +27,15 @@ def options_in(html):
     return dict(re.findall(r'<option value="([^"]*)">([^<]*)', html))
 
 
-def page_of(job, action=""):
-    return f"/admin/django_rtq/job/{job.id}/{action}"
-
-
 @pytest.mark.parametrize("chosen", ["used", "no{good}"])
 def test_only_queues_of_the_settings_are_taken(broker, operator, readers, chosen):
     job = dead_job(broker)
-    for url, fields in (
-        (page_of(job, "requeue/"), {}),
-        (ALL, {"q": f"queue:{QUEUE}", "until_ms": 10**15}),
-        (ALL, {"q": "client:", "until_ms": 10**15}),
+    for fields in (
+        {"q": f"queue:{QUEUE}", "id": job.id},
+        {"q": f"queue:{QUEUE}", "until_ms": 10**15},
+        {"q": "client:", "until_ms": 10**15},
     ):
-        html = text(operator.post(url, {"queue": QUEUE, "target": chosen, **fields}))
+        html = text(operator.post(ALL, {"target": chosen, **fields}))
         assert REFUSED in html
         assert TARGET in options_in(html)
 
@@ -78,9 +74,11 @@ def test_a_paused_queue_is_told_before_and_after(broker, operator, readers, rtq)
     broker.register_queues([TARGET])
     rtq.queues[TARGET].pause()
     job = dead_job(broker)
-    assert options_in(text(operator.get(page_of(job, "requeue/"))))[TARGET] == "reports (paused, no worker serves it)"
+    given = {"q": f"queue:{QUEUE} state:dead", "id": job.id}
+    assert options_in(text(operator.get(ALL, given)))[TARGET] == "reports (paused, no worker serves it)"
 
-    operator.post(page_of(job, "requeue/"), {"queue": QUEUE, "target": TARGET})
+    answer = operator.post(ALL, {**given, "target": TARGET})
 
+    assert answer["Location"] == f"/admin/django_rtq/job/{job.id}/?queue={TARGET}"
     assert "Queue reports is paused: the jobs wait until it is resumed." in said(operator)
     assert readers.find(job.id).queue == TARGET

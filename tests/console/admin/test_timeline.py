@@ -89,8 +89,8 @@ def test_the_newest_is_told_first(state, fields, told):
 def test_a_person_who_requeued_a_job_is_named(broker, operator, query):
     made = claimed_job(broker, worker="failing", client="bakery", body=body(1))
     settle(broker, "bury", made, worker="failing", error='{"at":1,"attempt":1,"error":"it broke"}')
-    place = "bulk" if query else made.id
-    operator.post(f"/admin/django_rtq/job/{place}/requeue/", {"q": query, "until_ms": 10**15, "queue": QUEUE})
+    which = {"q": query, "until_ms": 10**15} if query else {"id": made.id}
+    operator.post("/admin/django_rtq/job/bulk/requeue/", which)
     assert "by user-0" in text(operator.get(f"/admin/django_rtq/job/{made.id}/"))
 
 

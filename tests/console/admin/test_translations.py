@@ -44,8 +44,7 @@ ACTS = {
     "job_bulk_requeue": {"q": f"queue:{QUEUE}", "until_ms": 10**15},
     "job_bulk_discard": {"queue": QUEUE},
     "job_bulk_purge": {"q": f"queue:{QUEUE}", "until_ms": 10**15, "name": "another"},
-    "job_requeue": {"queue": QUEUE},
-    "job_cancel": {"queue": QUEUE},
+    "job_bulk_cancel": {"q": f"queue:{QUEUE} state:running", "until_ms": 10**15},
     "job_edit": {"queue": QUEUE, "args": "{}", "kwargs": "["},
     "worker_reclaim": {},
     "worker_quiet": {},
@@ -175,13 +174,16 @@ def test_nor_do_jobs_of_any_state_and_empty_lists(jobs, marking_reader):
 def test_nor_does_what_runs_and_who_runs_it(broker, marking_reader):
     job = claimed_job(broker, "running", worker="w1", client="bakery")
     pages = [reverse("admin:django_rtq_job_changelist"), reverse("admin:django_rtq_worker_changelist")]
-    pages += [reverse(f"admin:django_rtq_job_{name}", args=[job.id]) for name in ("change", "terminate")]
+    pages += [reverse("admin:django_rtq_job_change", args=[job.id])]
     pages += [reverse("admin:django_rtq_worker_stop", args=["w1"])]
 
     for _before_and_after_it_was_asked_to_stop in range(2):
         for url in pages:
             assert_all_is_marked(marking_reader.get(url))
-        assert_all_is_marked(marking_reader.post(reverse("admin:django_rtq_job_cancel", args=[job.id]), follow=True))
+        given = {"q": f"queue:{QUEUE} state:running", "id": job.id}
+        url = reverse("admin:django_rtq_job_bulk_terminate")
+        assert_all_is_marked(marking_reader.get(url, given))
+        assert_all_is_marked(marking_reader.post(url, {**given, "until_ms": 10**15}, follow=True))
 
 
 @pytest.mark.parametrize("name", ACTS)

@@ -166,7 +166,7 @@ def test_what_no_queue_can_be_called_is_not_found(name, operator, redis):
     "target", ["https://evil.example/", "//evil.example/", "javascript:alert(1)", "/\\evil.example"]
 )
 def test_an_action_leads_nowhere_else(target, jobs, operator):
-    answer = operator.post(url_of("job_requeue", jobs), {"queue": QUEUE, "next": target})
+    answer = operator.post(url_of("job_bulk_requeue"), {"id": jobs.dead.id, "next": target})
     assert answer["Location"].startswith("/admin/django_rtq/job/")
 
 

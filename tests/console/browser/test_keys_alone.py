@@ -18,6 +18,7 @@ PAGES = {
     "worker": "/admin/django_rtq/worker/",
     "job_bulk_erase": client,
     **{f"job_bulk_{verb}": f"{LIST}dead" for verb in ("requeue", "discard")},
+    "job_bulk_terminate": "/admin/django_rtq/queue/other/?state=running",
     **{f"job_bulk_{verb}": f"{LIST}scheduled" for verb in ("cancel", "run_now", "purge")},
 }
 TYPED = {

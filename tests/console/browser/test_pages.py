@@ -31,7 +31,6 @@ OF_TEMPLATES = {
     "queue": "queue_change?state=dead",
     "search": "job_search",
     "confirm": "queue_forget",
-    "edit": "job_edit",
     "job": "job_change",
     "client": "client_change",
     "limits": "client_limits",

@@ -28,7 +28,7 @@ def test_what_cannot_be_cancelled_is_told_and_the_rest_is_done(broker, readers):
         ([], "1 job was asked to stop.\n", b"ask"),
         (
             ["--terminate"],
-            "1 job was asked to stop. The processes of those that do not stop are killed.\n",
+            "1 job was asked to stop. If it does not, its process is killed.\n",
             b"terminate",
         ),
     ],

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import cast
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -41,7 +42,7 @@ from django_rtq.console.reading.sweep import STEP, Count, Sweep
 from django_rtq.console.redaction import redacted
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.jobs.job import JobState, moment
-from django_rtq.exceptions import BrokerError
+from django_rtq.exceptions import BrokerError, JobNotFound
 from django_rtq.models import AdminEntry
 
 REQUEST_SECONDS = 2.0
@@ -60,14 +61,14 @@ class BulkPages(PageAdmin):
             for name, verb in ROUTED.items()
         ]  # fmt: skip
 
-    def bulk(self, request: HttpRequest, *, verb: Verb) -> HttpResponse:
+    def bulk(self, request: HttpRequest, *, verb: str) -> HttpResponse:
         """Do it, or ask before. Selected jobs are requeued, or run now, without a question."""
         sweep = _read(request, verb)
         selection = sweep.selection
-        if not selection.ids and replace(selection, until_ms=None) == Selection():
+        if not selection.ids and (sweep.terminates or replace(selection, until_ms=None) == Selection()):
             messages.warning(request, _("Nothing was done: no job was selected."))
             return HttpResponseRedirect(query_params.get_next_url(request, self.url("queue_changelist")))
-        is_sure = selection.until_ms is not None or (selection.ids and not ACTIONS[verb].asks)
+        is_sure = selection.until_ms is not None or (selection.ids and not ACTIONS[sweep.verb].asks)
         is_confirmed = request.method == "POST" and is_sure and is_target(request, sweep.target)
         if is_confirmed and is_typed(request, _to_type(sweep)):
             return self._act(request, sweep)
@@ -111,7 +112,7 @@ class BulkPages(PageAdmin):
             "is_harmless": words.is_harmless,
             "targets": requeue_targets(readers, _queue_of(sweep)) if sweep.verb == "requeue" else (),
             "target": sweep.target,
-            "breadcrumbs": [{"url": self._home(sweep), "title": self._entry(sweep).name or _("Jobs")}],
+            "breadcrumbs": [{"url": self._home(sweep), "title": clean_text(self._entry(sweep).name, 40) or _("Jobs")}],
             "back": back,
         }
         return self.render(request, "confirm.html", context, is_form=True)
@@ -142,10 +143,8 @@ class BulkPages(PageAdmin):
             return self._ask(request, sweep)
         if has_done:
             messages.success(request, said)
-        if result.refused:
-            messages.warning(request, refused_text(sweep.states, result.refused))
-        elif not has_done:
-            messages.warning(request, nothing_text(sweep))
+        if result.refused or not has_done:
+            messages.warning(request, _why_not(place_of(request).readers, sweep, result.refused))
         for queue in dict.fromkeys(filter(None, [sweep.target, *(job.queue_name for job in jobs)])):
             warn_if_nobody_serves(request, queue)
         is_over = _is_of_dead(sweep) and result.is_complete and not ids
@@ -153,8 +152,10 @@ class BulkPages(PageAdmin):
         return HttpResponseRedirect(query_params.get_next_url(request, back))
 
     def _entry(self, sweep: Sweep) -> AdminEntry:
-        """What the log names: what the jobs are of, or else the queue of their list."""
+        """What the log names: the job, what the jobs are of, or else the queue of their list."""
         wanted, states = sweep.selection, sweep.selection.states
+        if len(wanted.ids) == 1:
+            return models.Job(name=wanted.ids[0][:255])
         if not states and wanted.workflow:
             return models.Workflow(name=wanted.workflow[:255])
         if not states and wanted.client is not None:
@@ -166,6 +167,8 @@ class BulkPages(PageAdmin):
     def _home(self, sweep: Sweep) -> str:
         """The page of that: a list with the same filter."""
         entry, selection = self._entry(sweep), sweep.selection
+        if isinstance(entry, models.Job) and sweep.verb != "discard":
+            return self.url("job_change", entry.name, query={"queue": sweep.target or _queue_of(sweep)})
         if isinstance(entry, models.Client):
             return self.url("client_change", query={"client": entry.name})
         if isinstance(entry, models.Workflow | models.RegisteredTask):
@@ -176,9 +179,9 @@ class BulkPages(PageAdmin):
         return self.url("queue_change", queue, query={"state": state, "q": str(selection.anywhere)})
 
 
-def _read(request: HttpRequest, verb: Verb) -> Sweep:
+def _read(request: HttpRequest, verb: str) -> Sweep:
     """What a URL or a form says: a query, and the ids of those jobs that were selected. Raises QueryError."""
-    data = request.POST if request.method == "POST" else request.GET
+    data = query_params.given(request)
     ids = query_params.get_ids(data)
     text = query_params.get_text(data, "q", LONGEST_QUERY) or (query_params.get_text(data, "list") if ids else "")
     wanted = read_query(place_of(request).readers, text, LONGEST_QUERY)
@@ -189,7 +192,28 @@ def _read(request: HttpRequest, verb: Verb) -> Sweep:
         wanted = Selection(queues=wanted.queues, states=wanted.states, ids=ids)
     until_ms = query_params.get_int(data, "until_ms", 0, maximum=LATEST) or None
     target = query_params.get_text(data, "target") if verb == "requeue" else ""
-    return Sweep(verb=verb, selection=replace(wanted, until_ms=until_ms), target=target)
+    selection = replace(wanted, until_ms=until_ms)
+    if verb == "terminate":
+        return Sweep(verb="cancel", selection=selection, terminates=True)
+    return Sweep(verb=cast(Verb, verb), selection=selection, target=target)
+
+
+def why_unchanged(readers: Readers, job_id: str, queue: str) -> str:
+    """Why nothing was done with a job."""
+    words = {"id": clean_text(job_id, 60)}
+    try:
+        state = STATE_LABELS[readers.find(job_id, queue or None).state]
+    except JobNotFound:
+        return _("Nothing was done: job %(id)s no longer exists. Someone else may have discarded it.") % words
+    text = _("Nothing was done: job %(id)s is now %(state)s. Someone else may have acted first.")
+    return text % {**words, "state": str(state)}
+
+
+def _why_not(readers: Readers, sweep: Sweep, refused: int) -> str:
+    """Why nothing was done with so many jobs; 0: with none, as there is none."""
+    if len(sweep.selection.ids) == 1:
+        return why_unchanged(readers, sweep.selection.ids[0], _queue_of(sweep))
+    return refused_text(sweep.states, refused) if refused else nothing_text(sweep)
 
 
 def _queue_of(sweep: Sweep) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -10,29 +9,22 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq.console import permissions
-from django_rtq.console.acting.jobs import OF_JOB
-from django_rtq.console.acting.verb import Said, Target, Verb
+from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import who_requeued
 from django_rtq.console.admin.forms import CallForm, EventForm
-from django_rtq.console.admin.pages.bulk import (
-    BulkPages,
-    is_target,
-    requeue_targets,
-    warn_if_nobody_serves,
-)
+from django_rtq.console.admin.pages.bulk import BulkPages, why_unchanged
 from django_rtq.console.admin.pages.job_lists import JobSearch
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
 from django_rtq.console.formatting import STATE_LABELS, format_duration
 from django_rtq.console.reading.jobs.waiting_reason import waiting_reason
 from django_rtq.console.reading.members import step_of
-from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.column import PageUrl
@@ -43,9 +35,7 @@ from django_rtq.console.subjects.queues import MEMORY
 from django_rtq.core.jobs.details import CLOCKS_DIFFER, JobDetails
 from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import JobState
-from django_rtq.core.tasks.registry import is_internal, known_task
-from django_rtq.databases.exactly_once import has_committed
-from django_rtq.exceptions import JobNotFound, PayloadError
+from django_rtq.core.tasks.registry import known_task
 
 
 class JobAdmin(BulkPages):
@@ -107,120 +97,43 @@ class JobAdmin(BulkPages):
     # -- actions
 
     def act(self, request: HttpRequest, name: str = "", *, verb: Verb) -> HttpResponse:
-        """Do something with a job, or ask before. Which of the verbs of that name it is, its state says."""
+        """Requeue a dead letter with other arguments, or send an event, if the job waits for that of the form."""
         target = self.target(request, name)
-        job = replace(target.row, is_stopping=False)  # it may be asked once more
-        verbs = [each for each in OF_JOB.values() if each.name == verb.name and each.applies(job)]
-        if not verbs:
-            return self._unchanged(request, target)
-        is_plain = request.method == "POST" and not target.to
-        return self.act_on(request, verbs[0 if is_plain else -1], target)
+        job: JobDetails = target.row
+        if verb.applies(job) and request.POST.get("event", job.event) == job.event:
+            return self.act_on(request, verb, target)
+        messages.warning(request, why_unchanged(place_of(request).readers, job.id, job.queue))
+        return HttpResponseRedirect(query_params.get_next_url(request, self.home(target)))
 
     def target(self, request: HttpRequest, name: str) -> Target:
         readers, queue = place_of(request).readers, query_params.get_queue_name(query_params.given(request))
         job = readers.find(name, queue or None)
-        return Target(job.id, queue=job.queue, to=query_params.get_text(request.POST, "target"), row=job)
+        return Target(job.id, queue=job.queue, row=job)
 
-    def is_confirmed(self, request: HttpRequest, verb: Verb, target: Target) -> bool:
-        return super().is_confirmed(request, verb, target) and is_target(request, target.to)
+    def form_of(self, request: HttpRequest, verb: Verb, target: Target) -> Form:
+        data, job = request.POST or None, target.row
+        if verb.name == "send":
+            return EventForm(data, event=job.event)
+        return CallForm(data, task=job.task, args=job.args, kwargs=job.kwargs)
 
     def ask_context(self, request: HttpRequest, verb: Verb, target: Target) -> dict[str, Any]:
-        job, moves = target.row, verb is OF_JOB["move"]
+        job = target.row
         return {
-            "verb": OF_JOB["requeue" if moves else verb.name].label,
-            "targets": requeue_targets(place_of(request).readers, job.queue) if moves else (),
-            "breadcrumbs": self._breadcrumbs(job),
+            "breadcrumbs": [
+                {"url": self.url("queue_change", job.queue), "title": job.queue},
+                {"url": self.home(target), "title": clean_text(job.id, 40)},
+            ],
             "facts": [(_("Task"), clean_text(job.task, 300)), (_("Queue"), job.queue)],
         }
 
-    def run(self, request: HttpRequest, verb: Verb, target: Target) -> Said:
-        said = super().run(request, verb, target)
-        if said.how != "done":
-            is_told = verb is OF_JOB["send"]  # what it waits for
-            return Said("nothing", said.text if is_told else why_unchanged(place_of(request).readers, target))
-        if target.to:
-            warn_if_nobody_serves(request, target.to)
-        return said
-
     def home(self, target: Target) -> str:
-        return self._job_url(target.name, "" if target.to else target.queue)
-
-    def back(self, request: HttpRequest, verb: Verb, target: Target) -> str:
-        if verb.name == "discard":
-            return query_params.get_next_url(
-                request, self.url("queue_change", str(target.queue), query={"state": "dead"})
-            )
-        return self.home(target) if target.to else super().back(request, verb, target)
-
-    def edit(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Requeue a dead letter with other arguments."""
-        target = self.target(request, name)
-        job: JobDetails = target.row
-        if is_internal(job.task):
-            raise PermissionDenied
-        if job.state is not JobState.DEAD:
-            return self._unchanged(request, target)
-        form = CallForm(request.POST or None, task=job.task, args=job.args, kwargs=job.kwargs)
-        if request.method == "POST" and form.is_valid():
-            task, value = known_task(job.task), (form.cleaned_data["args"], form.cleaned_data["kwargs"])
-            if not (task and has_committed(task.exactly_once, job.id)):
-                try:
-                    return self.act_on(request, OF_JOB["edit"], target._replace(value=value))
-                except PayloadError as error:
-                    problem = str(error)
-            else:
-                problem = _(
-                    "An earlier run of this job has committed, so its function is not called again, and other "
-                    "arguments would not be used. Requeue it as it is: it succeeds at once. To run the function "
-                    "with other arguments, enqueue a new job."
-                )
-            form.add_error(None, problem)
-        return self.ask(request, OF_JOB["edit"], target, "edit.html", job=job, form=form, verb=_("Requeue"))
-
-    def send(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Give a job the event for which it waits."""
-        target = self.target(request, name)
-        event = target.row.event
-        if not event or request.POST.get("event", event) != event:
-            return self._unchanged(request, target)
-        form = EventForm(request.POST or None, event=event)
-        token = request.POST.get("token", "") or secrets.token_hex(8)
-        if request.method == "POST" and form.is_valid():
-            return self.act_on(request, OF_JOB["send"], target._replace(value=(form.cleaned_data["value"], token)))
-        fields = [("event", event), ("token", token)]
-        return self.ask(request, OF_JOB["send"], target, form=form, fields=fields, verb=_("Send"))
-
-    # -- helpers
-
-    def _breadcrumbs(self, job: JobDetails) -> list[dict[str, str]]:
-        return [
-            {"url": self.url("queue_change", job.queue), "title": job.queue},
-            {"url": self._job_url(job.id, job.queue), "title": clean_text(job.id, 40)},
-        ]
-
-    def _job_url(self, job_id: str, queue: str | None) -> str:
-        return self.url("job_change", job_id, query={"queue": queue})
-
-    def _unchanged(self, request: HttpRequest, target: Target) -> HttpResponse:
-        """Report the job's current state: someone else acted first, or the job moved on."""
-        messages.warning(request, why_unchanged(place_of(request).readers, target))
-        return HttpResponseRedirect(query_params.get_next_url(request, self._job_url(target.name, target.queue)))
+        return self.url("job_change", target.name, query={"queue": target.queue})
 
 
 class DeadLetterAdmin(PageAdmin):
     """The page of dead letters: groups by error."""
 
     sheet = GROUPS
-
-
-def why_unchanged(readers: Readers, target: Target) -> str:
-    """Why an action changed nothing."""
-    try:
-        job = readers.find(target.name, target.queue)
-    except JobNotFound:
-        return str(OF_JOB["requeue"].nothing % target.words)
-    text = _("Nothing was done: job %(id)s is now %(state)s. Someone else may have acted first.")
-    return text % {**target.words, "state": str(STATE_LABELS[job.state])}
 
 
 # -- what became of a job

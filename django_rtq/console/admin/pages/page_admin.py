@@ -10,6 +10,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.context_processors import PermWrapper
 from django.core.exceptions import PermissionDenied
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -32,7 +33,14 @@ from django_rtq.console.render.html import Viewer, listing
 from django_rtq.console.render.sheet import Sheet, Wanted
 from django_rtq.core.broker.task_backends import shard_numbers, shard_of
 from django_rtq.core.conf.config import get_config
-from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable, JobNotFound, WorkflowNotFound
+from django_rtq.exceptions import (
+    BrokerError,
+    BrokerRefused,
+    BrokerUnavailable,
+    JobNotFound,
+    PayloadError,
+    WorkflowNotFound,
+)
 from django_rtq.models import AdminEntry
 
 MAX_PAGES = 10**6
@@ -82,7 +90,7 @@ class PageAdmin(admin.ModelAdmin):
         return [Route("", "changelist", self.list), *self.action_routes(), *of_row]
 
     def action_routes(self, path: str = "<str:name>/", actions: Sequence[Verb] = ()) -> list[Route]:
-        """The addresses of what can be done with one row. A form is a method of the name of its verb."""
+        """The addresses of what can be done with one row. One that has a view of its own is a method of its name."""
         by_name = {verb.name: verb for verb in actions or self.sheet.actions if not verb.page}
         return [
             Route(
@@ -129,19 +137,24 @@ class PageAdmin(admin.ModelAdmin):
 
     def act_on(self, request: HttpRequest, verb: Verb, target: Target) -> HttpResponse:
         """The same with what was found."""
-        if verb.question and not self.is_confirmed(request, verb, target):
-            return self.ask(request, verb, target)
-        said = self.run(request, verb, target)
+        form = self.form_of(request, verb, target)
+        if verb.question and not (self.is_confirmed(request, verb, target) and (form is None or form.is_valid())):
+            return self.ask(request, verb, target, form)
+        try:
+            said = self.run(request, verb, target if form is None else target._replace(value=form.cleaned_data))
+        except (ValueError, PayloadError) as error:
+            if form is None:
+                raise
+            form.add_error(None, str(error))
+            return self.ask(request, verb, target, form)
         if said.problem and said.how != "refused":
             messages.error(request, said.problem)
         messages.add_message(request, _LEVELS[said.how], said.text)
         is_refused = said.how == "refused" and verb.question
         return HttpResponseRedirect(request.get_full_path() if is_refused else self.back(request, verb, target))
 
-    def ask(
-        self, request: HttpRequest, verb: Verb, target: Target, template: str = "confirm.html", /, **more: Any
-    ) -> HttpResponse:
-        """The page that asks, with what is lost."""
+    def ask(self, request: HttpRequest, verb: Verb, target: Target, form: Form | None = None) -> HttpResponse:
+        """The page that asks, with what is lost, or the form."""
         words = target.words
         context = {
             "title": verb.title % words,
@@ -151,10 +164,10 @@ class PageAdmin(admin.ModelAdmin):
             "is_harmless": verb.is_harmless,
             "typed": target.name if verb.is_typed else "",
             "back": query_params.get_next_url(request, self.home(target)),
+            "form": form,
             **self.ask_context(request, verb, target),
-            **more,
         }
-        return self.render(request, template, context, is_form=True)
+        return self.render(request, "confirm.html", context, is_form=True)
 
     # -- what a subject may say otherwise
 
@@ -165,6 +178,10 @@ class PageAdmin(admin.ModelAdmin):
     def is_confirmed(self, request: HttpRequest, verb: Verb, target: Target) -> bool:
         """Whether the question was answered. The user is told why not."""
         return request.method == "POST" and is_typed(request, target.name if verb.is_typed else "")
+
+    def form_of(self, request: HttpRequest, verb: Verb, target: Target) -> Form | None:
+        """What asks for the values that it needs."""
+        return None
 
     def ask_context(self, request: HttpRequest, verb: Verb, target: Target) -> Mapping[str, Any]:
         """What the page that asks shows beside."""
