@@ -2,10 +2,12 @@
 
 import os
 import re
+import sys
 import threading
 import uuid
 from contextlib import nullcontext, suppress
 from functools import cache
+from types import ModuleType
 
 import pytest
 from django.test import override_settings
@@ -23,6 +25,7 @@ from tests.markdown import ROOT
 from tests.support import second_try
 from tests.support.databases import as_default, sqlite_settings
 from tests.support.fault_proxy import FaultProxy
+from tests.support.jobs import QUEUE
 from tests.support.nightly import IS_NIGHTLY
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE, Redis
 from tests.support.signals import stop_passing_on_ignored_signals
@@ -206,6 +209,52 @@ def rtq(broker):
 @pytest.fixture
 def readers(broker):
     return pytest.importorskip("django_rtq.console.reading.readers").readers_of()
+
+
+@pytest.fixture
+def keys(broker):
+    """Those of the queue of most tests."""
+    return broker.keys.of(QUEUE)
+
+
+@pytest.fixture
+def limits(readers):
+    """The limits of queues and clients, as people change them."""
+    return readers.clients.limits
+
+
+@pytest.fixture
+def hour(redis):
+    """The present one. A test may end in the next."""
+    return redis.time()[0] // 3600
+
+
+@pytest.fixture(scope="session")
+def server():
+    """A server beside the one that brokers use: what is in it is nobody's business."""
+    with PrivateRedis(unix_socket=True) as server:
+        yield server
+
+
+@pytest.fixture
+def empty(server):
+    """The same server, without any keys."""
+    with Redis(port=server.port) as client:
+        client.flushall()
+    return server
+
+
+@pytest.fixture
+def factory(monkeypatch):
+    """Makes an object importable; gives its dotted path."""
+
+    def register(thing):
+        module = ModuleType("rtq_test_factories")
+        module.make = thing
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        return "rtq_test_factories.make"
+
+    return register
 
 
 # What holds for a database is proved on SQLite, and with RTQ_DATABASES=all, as in CI, on all of these.

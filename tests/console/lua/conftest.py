@@ -1,3 +1,0 @@
-"""What tests of scripts share."""
-
-from tests.core.broker.conftest import empty, factory, hour, keys, limits, server  # noqa: F401
