@@ -88,5 +88,5 @@ def test_a_crash_counts_for_the_version_of_the_dead_worker(redis, broker, rtq, r
     else:
         broker.reclaim_child(QUEUE, WORKER, [job.id])
 
-    of_queue = readers.queue_page(QUEUE, "queued").versions
+    of_queue = readers.runs_of(QUEUE).versions
     assert [(each.version, each.metrics.done, each.metrics.failed) for each in of_queue] == [("v44", 0, 1)]
