@@ -91,7 +91,7 @@ class _Worker:
 
     def run(self) -> None:
         """Run all jobs that wait."""
-        from django_rtq.core.worker.process.run import runs_of
+        from django_rtq.core.worker.run import runs_of
 
         while True:
             self._runner.clear_finished_flag()

@@ -24,8 +24,8 @@ from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.context import current_run
 from django_rtq.core.jobs.failure import format_error
 from django_rtq.core.jobs.job import made_ms
-from django_rtq.core.worker.outcome import Acked, Cancelled, Expired, Outcome
-from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.outcome import ACKED, CANCELLED, EXPIRED, Outcome
+from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.shared_memory import TOMBSTONE_MS
 from django_rtq.exceptions import BrokerError, TimeLimitExceeded
 
@@ -182,9 +182,9 @@ def collect_logs(config: Config, send: Callable[[JobLogs], None]) -> JobLogs | N
 
 def _over_ms(run: Run, outcome: Outcome, config: Config) -> int | None:
     """How long the lines of a job are kept after its end: as long as its outcome. None: it is not over, or dead."""
-    if isinstance(outcome, Acked | Cancelled):
+    if outcome.verb in (ACKED, CANCELLED):
         return max(int(run.result_ttl(config) * 1000), TOMBSTONE_MS)
-    return TOMBSTONE_MS if isinstance(outcome, Expired) else None
+    return TOMBSTONE_MS if outcome.verb == EXPIRED else None
 
 
 def _was_ready_later(run: Run) -> bool:

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from django_rtq.console.histogram import BUCKETS, bucket_of
 from django_rtq.core.broker.redis.commands import Argument
-from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.run_metrics import Calls, RunMetrics
 
 REPORT_SECONDS = 1.0

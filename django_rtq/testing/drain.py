@@ -22,13 +22,13 @@ from django_rtq.core.jobs.context import CurrentRun, current_run
 from django_rtq.core.jobs.job import held_since
 from django_rtq.core.jobs.record import Wait
 from django_rtq.core.tasks.options.kinds import Moment, moment_argument
-from django_rtq.core.worker.outcome import Outcome, Retried
+from django_rtq.core.worker.outcome import RETRIED, Outcome
 from django_rtq.core.worker.process.progress import ProgressWriter
-from django_rtq.core.worker.process.run import Run, runs_of
 from django_rtq.core.worker.process.running.executor import Executor
 from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
 from django_rtq.core.worker.process.running.runner import Runner
 from django_rtq.core.worker.process.session import WorkerSession
+from django_rtq.core.worker.run import Run, runs_of
 from django_rtq.core.worker.shared_memory import MAX_BATCH, SharedState
 from django_rtq.testing.jobs import FinishedJob, raise_foreign_error
 from django_rtq.workflows.batches import CallGatherer, CallRunner
@@ -180,8 +180,8 @@ class Drain:
         """A run has ended, and Redis has heard of it."""
         finished = FinishedJob.read(run, outcome)
         self.finished.append(finished)
-        if isinstance(outcome, Retried):
-            self._retries[finished.id] = self._moved_ms + int(outcome.delay_seconds * 1000)
+        if outcome.verb == RETRIED:
+            self._retries[finished.id] = self._moved_ms + int(outcome.seconds * 1000)
         raise_foreign_error(finished.error)
 
     @contextmanager

@@ -16,9 +16,9 @@ from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import CancelAnswer, JobState, write_record
 from django_rtq.core.validation import TEN_YEARS
-from django_rtq.core.worker.outcome import SUSPENDED, Outcome, Retried, Suspended, UnknownTask
-from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.outcome import RETRIED, SUSPENDED, UNKNOWN_TASK, Outcome
 from django_rtq.core.worker.process.session import send_outcome
+from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import JobNotFound, WrongState
 from django_rtq.testing.drain import CallerExecutor, Drain
@@ -124,18 +124,18 @@ class EagerJobs(Substitute[FinishedJob]):
                 outcome = self.execute(run)
             finally:
                 del self._running[job.id]
-            if isinstance(outcome, Suspended):
-                report = Report(SUSPENDED, job.id, int(outcome.seconds * 1000), outcome.waits_for.encode())
+            if outcome.verb == SUSPENDED:
+                report = Report(SUSPENDED, job.id, int(outcome.seconds * 1000), outcome.text.encode())
                 self.engine.settle(WORKER, queue, Settlement(reports=[report]))
             finished = self.note(run, outcome)
-            if run.variables is not None and not isinstance(outcome, UnknownTask):
+            if run.variables is not None and outcome.verb != UNKNOWN_TASK:
                 run.variables.run(send_outcome, EagerJobs, run, outcome)
-            if isinstance(outcome, Suspended):
+            if outcome.verb == SUSPENDED:
                 self.go_on(run, outcome)
                 self._run_queued()
                 return
             failures += 1
-            if not self.retries or not isinstance(outcome, Retried):
+            if not self.retries or outcome.verb != RETRIED:
                 break
         if self.propagate and finished.error is not None:
             raise finished.error
@@ -157,7 +157,7 @@ class EagerJobs(Substitute[FinishedJob]):
         """Note what became of a run."""
         finished = FinishedJob.read(run, outcome)
         self.append(finished)
-        if isinstance(outcome, Suspended):
+        if outcome.verb == SUSPENDED:
             self._details.pop(run.id, None)
         elif run.worker == WORKER:
             self._details[run.id] = finished.details_after(outcome, run, self._errors(run.id))
@@ -181,7 +181,7 @@ class EagerJobs(Substitute[FinishedJob]):
                 [("HSET", keys.jobs, run.job_id, run.record), ("HSET", keys.running(WORKER), run.job_id, held)]
             )
 
-    def go_on(self, run: Run, outcome: Suspended) -> None:
+    def go_on(self, run: Run, outcome: Outcome) -> None:
         """Let a job in Redis that sleeps or waits go on at once, unless it waits for ever: then send() does that."""
         details = self._access.find(run.id, run.queue)
         if details.state is not JobState.SCHEDULED:
@@ -273,9 +273,9 @@ class _Queued(Drain):
 
     def _after(self, run: Run, outcome: Outcome) -> None:
         finished = self._jobs.note(run, outcome)
-        if isinstance(outcome, Suspended):
+        if outcome.verb == SUSPENDED:
             self._jobs.go_on(run, outcome)
-        elif self._jobs.retries and isinstance(outcome, Retried):
+        elif self._jobs.retries and outcome.verb == RETRIED:
             self._actions.run_now(run.id, run.queue)
         elif self._jobs.propagate and finished.error is not None:
             raise finished.error

@@ -12,18 +12,8 @@ from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import Job, JobState, made_at, moment
-from django_rtq.core.worker.outcome import (
-    Acked,
-    Buried,
-    Cancelled,
-    Expired,
-    Outcome,
-    Retried,
-    Suspended,
-    UnknownTask,
-    failure_line,
-)
-from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.outcome import ACKED, UNKNOWN_TASK, VERBS, Outcome, failure_line
+from django_rtq.core.worker.run import Run
 from django_rtq.exceptions import PayloadError
 
 
@@ -103,15 +93,8 @@ class CapturedJob(_TestedJob):
         return f"{super().__str__()} in {', '.join(details)}"
 
 
-_STATES: Mapping[type, JobState] = {
-    Acked: JobState.SUCCEEDED,
-    Retried: JobState.RETRYING,
-    UnknownTask: JobState.RETRYING,
-    Buried: JobState.DEAD,
-    Cancelled: JobState.CANCELLED,
-    Expired: JobState.EXPIRED,
-    Suspended: JobState.SCHEDULED,
-}
+_AFTER = "succeeded retrying dead expired cancelled scheduled retrying".split()
+_STATES = dict(zip((*VERBS, UNKNOWN_TASK), map(JobState, _AFTER), strict=True))
 
 
 @dataclass(kw_only=True)
@@ -130,7 +113,7 @@ class FinishedJob(_TestedJob):
             job = run.job
         except (PayloadError, ValueError):  # its record cannot be read, as the error says
             job = Job(id=run.job_id.decode(errors="replace"), task="", queue=run.queue, attempt=run.attempt)
-        stored = outcome.result if isinstance(outcome, Acked) else ""
+        stored = outcome.text if outcome.verb == ACKED else ""
         return cls(
             id=job.id,
             queue=job.queue,
@@ -140,9 +123,9 @@ class FinishedJob(_TestedJob):
             client=job.client,
             headers=job.headers,
             attempt=job.attempt,
-            state=_STATES[type(outcome)],
+            state=_STATES[outcome.verb],
             result=serializer.loads(stored)["result"] if stored else None,
-            error=outcome.error if isinstance(outcome, Retried | Buried | UnknownTask) else None,
+            error=outcome.error,
         )
 
     def details_after(self, outcome: Outcome, run: Run, earlier: Sequence[dict[str, Any]]) -> JobDetails:
@@ -158,7 +141,7 @@ class FinishedJob(_TestedJob):
             attempt=self.attempt,
             errors=errors,
             result=self.result,
-            seconds=run.seconds if isinstance(outcome, Acked) and outcome.result else None,
+            seconds=run.seconds if outcome.verb == ACKED and outcome.text else None,
             worker=run.worker,
             died_at=moment(now_ms) if is_dead else None,
             finished_at=moment(now_ms) if self.state.is_final and not is_dead else None,

@@ -23,11 +23,11 @@ from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.context import Call
 from django_rtq.core.jobs.record import band_in, task_in
 from django_rtq.core.tasks import registry
-from django_rtq.core.worker.outcome import Outcome, Retried
-from django_rtq.core.worker.process.run import Run, runs_of
+from django_rtq.core.worker.outcome import RETRIED, Outcome
 from django_rtq.core.worker.process.running.batch import Batch
 from django_rtq.core.worker.process.running.executor import Executor, call_task
 from django_rtq.core.worker.process.session import WorkerSession
+from django_rtq.core.worker.run import Run, runs_of
 from django_rtq.exceptions import BatchFailed, BrokerError, Bury, PayloadError, TaskNotFound
 
 
@@ -273,8 +273,7 @@ def _errors_of(runs: Sequence[Run], error: BaseException) -> dict[Run, BaseExcep
 def _with_one_delay(runs: Sequence[Run], outcomes: list[Outcome]) -> list[Outcome]:
     """Let jobs that have failed by the same error come back at the same time, so that they run together again."""
     delays: dict[tuple[int, int], float] = {}
-    for number, (run, outcome) in enumerate(zip(runs, outcomes, strict=True)):
-        if isinstance(outcome, Retried):
-            delay = delays.setdefault((id(outcome.error), run.failures), outcome.delay_seconds)
-            outcomes[number] = replace(outcome, delay_seconds=delay)
+    for run, outcome in zip(runs, outcomes, strict=True):
+        if outcome.verb == RETRIED:
+            outcome.seconds = delays.setdefault((id(outcome.error), run.failures), outcome.seconds)
     return outcomes

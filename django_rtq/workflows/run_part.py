@@ -11,7 +11,7 @@ from django_rtq.core.broker.task_backends import alias_of
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import about, is_member
-from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.run import Run
 from django_rtq.exceptions import BrokerError, InvalidStep, InvalidWorkflow, JobSuspended, PayloadTooLarge
 from django_rtq.workflows import step_store
 from django_rtq.workflows.results import RESULT_TAG, resolve

@@ -8,17 +8,17 @@ from django_rtq.console import run_metrics as tally_module
 from django_rtq.console.histogram import bucket_of
 from django_rtq.console.run_metrics import CountedRuns, load_counts
 from django_rtq.core.worker.options import WorkerOptions
-from django_rtq.core.worker.outcome import Acked, Buried, Expired, Retried
+from django_rtq.core.worker.outcome import ACKED, BURIED, EXPIRED, RETRIED, Outcome
 from django_rtq.core.worker.process.process import WorkerProcess
-from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.session import WorkerSession
+from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.shared_memory import MAX_COUNTS, SharedState
 from tests.app.tasks import note
 from tests.support.jobs import QUEUE, queued_job
 from tests.support.snapshots import snapshot
 
 TASK = note.name
-DONE = Acked('{"state":"succeeded"}')
+DONE = Outcome(ACKED, text='{"state":"succeeded"}')
 ERROR = ValueError("it broke")
 
 
@@ -121,7 +121,7 @@ def test_no_call_is_too_long_for_a_script():
 
 
 def test_what_was_counted_travels_with_what_is_settled(redis, broker, session, readers):
-    work(broker, session, DONE, DONE, Retried(ERROR, 5.0), Buried(ERROR), Expired())
+    work(broker, session, DONE, DONE, Outcome(RETRIED, ERROR, 5.0), Outcome(BURIED, ERROR), Outcome(EXPIRED))
 
     session.settle()
 
@@ -135,7 +135,7 @@ def test_what_was_counted_travels_with_what_is_settled(redis, broker, session, r
 def test_what_was_not_tried_is_not_counted(redis, broker, session):
     run = Run(QUEUE, b"id", b"nonsense", worker=session.worker, now_ms=1)
 
-    session.add(run, Buried(ERROR, is_counted=False))
+    session.add(run, Outcome(BURIED, ERROR, is_counted=False))
     session.settle()
 
     assert "tasks" not in snapshot(redis)
@@ -191,7 +191,7 @@ def test_what_was_counted_and_not_sent_lies_in_shared_memory(broker, monkeypatch
     work(broker, session, DONE)
     session.settle()  # with the first report
     assert kept() == {}
-    work(broker, session, DONE, Retried(ERROR, 0))
+    work(broker, session, DONE, Outcome(RETRIED, ERROR, 0))
     assert kept() == {}
     session.settle()
     assert kept() == {TASK: {"done": 1, "failed": 1, "retried": 1}}

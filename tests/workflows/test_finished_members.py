@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from django_rtq.core.worker.outcome import Acked
-from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.outcome import ACKED, Outcome
 from django_rtq.core.worker.process.session import WorkerSession
+from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.crash_recovery import settle_finished
 from django_rtq.core.worker.supervisor.heartbeat import CHORE_SECONDS, Heartbeat
@@ -43,7 +43,7 @@ def test_a_result_that_another_step_takes_is_never_dropped(redis, broker, slots)
     for place, run in enumerate(runs):
         run.entry = place if slots == 1 else shared.add_entry(run.job_id)
         shared.start(run.entry)
-        session.add(run, Acked(DONE.result.replace('"x"', '"' + "x" * 3000 * place + '"')))
+        session.add(run, Outcome(ACKED, text=DONE.text.replace('"x"', '"' + "x" * 3000 * place + '"')))
     assert (shared.running(), shared.waiting()) == ([], [ids[1].decode()])
     killed = shared.finished()
     settle_finished(broker, [QUEUE], session.worker, killed)
@@ -58,7 +58,7 @@ def test_a_result_that_another_step_takes_is_never_dropped(redis, broker, slots)
 
 
 @pytest.mark.parametrize("by", ["process", "supervisor"])
-@pytest.mark.parametrize("result", ["", DONE.result])
+@pytest.mark.parametrize("result", ["", DONE.text])
 def test_a_job_whose_added_steps_redis_has_lost_runs_again(redis, broker, child, by, result):
     session, shared = child
     begun_flow(broker, {"next": "1"}, {"after": "0"})
@@ -69,7 +69,7 @@ def test_a_job_whose_added_steps_redis_has_lost_runs_again(redis, broker, child,
     run.part = SimpleNamespace(has_grown=True)
     shared.start_batch([run.job_id])
     shared.start(0)
-    session.add(run, Acked(result))
+    session.add(run, Outcome(ACKED, text=result))
 
     if by == "supervisor":
         tell(broker, session, shared)

@@ -20,6 +20,7 @@ from django_rtq.core.broker.server_info import check_format, format_commands, no
 from django_rtq.core.broker.settlement import Settlement, settlement_calls, take_acks
 from django_rtq.core.broker.worker_messages import (
     CancelRequests,
+    Claimed,
     ClaimResult,
     Renewed,
     earliest_seconds,
@@ -28,8 +29,8 @@ from django_rtq.core.broker.worker_messages import (
     read_renewed,
 )
 from django_rtq.core.extension import parts
-from django_rtq.core.jobs.job import PARK_SECONDS, Job
-from django_rtq.core.jobs.record import HeldEntry, read_head, read_record
+from django_rtq.core.jobs.job import PARK_SECONDS
+from django_rtq.core.jobs.record import HeldEntry, read_head
 from django_rtq.exceptions import BrokerError, BrokerFull, BrokerUnavailable, FormatMismatch
 
 RECLAIM_AT_ONCE = 25  # jobs of one call: each is moved by itself, which takes longer than most
@@ -213,14 +214,16 @@ class WorkerBroker(Broker):
         now_ms = clock_ms(time)
         return [queue for queue, lease in zip(queues, leases, strict=True) if not (lease and float(lease[1]) >= now_ms)]
 
-    def find_running(self, worker: str, queues: Sequence[str], job_id: str) -> Job | None:
-        """The job of that id, if the worker holds it. Raises PayloadError or ValueError for an unreadable record."""
-        for queue, attempts in self.attempts(worker, queues).items():
-            if job_id.encode() in attempts:
-                keys = self.keys.of(queue)
-                reads: list[Command] = [("HGET", key, job_id) for key in (keys.jobs, keys.failures, keys.crashes)]
-                record, failures, crashes = self.redis.execute(reads, resend=True)
-                return read_record(job_id, queue, record or b"", failures=int(failures or 0), crashes=int(crashes or 0))
+    def find_running(self, worker: str, queues: Sequence[str], job_id: str) -> Claimed | None:
+        """The job of that id, as the worker has claimed it, if it holds it."""
+        for queue in queues:
+            keys = self.keys.of(queue)
+            places = (keys.running(worker), keys.jobs, keys.failures, keys.crashes)
+            held, record, *counts = self.redis.execute([("HGET", key, job_id) for key in places], resend=True)
+            if held is not None:
+                failures, crashes = (int(count or 0) for count in counts)
+                claimed_ms, ids = HeldEntry.read(held).claimed_ms or 0, [job_id.encode()]
+                return Claimed(queue, "ok", claimed_ms, ids, [record or b""], {0: (failures, crashes)})
         return None
 
     def heads(self, queue: str, job_ids: Sequence[Argument]) -> list[tuple[str | None, str]]:

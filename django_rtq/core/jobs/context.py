@@ -176,7 +176,7 @@ class CurrentRun:
     __slots__ = ("run",)
 
     def __init__(self, run: Any = None) -> None:
-        self.run = run  # a Run of core/worker/process/run.py
+        self.run = run  # a Run of core/worker/run.py
 
 
 current_run: ContextVar[CurrentRun | None] = ContextVar("rtq_current_run", default=None)

@@ -22,87 +22,49 @@ LONGEST_ERROR, LONGEST_TRACEBACK = 2_000, 16_000  # characters that are stored
 MAX_FRAMES = 50
 
 
-@dataclass(slots=True)  # not frozen: one is made for each job, and would take twice as long
-class Acked:
-    """The job succeeded. `result` is the stored outcome with the result; "" to store none."""
-
-    result: str
-
-
-@dataclass(frozen=True, slots=True)
-class Retried:
-    """Run the job again later."""
-
-    error: BaseException
-    delay_seconds: float
-    is_counted: bool = True  # False: the job could not be tried here
-
-
-@dataclass(frozen=True, slots=True)
-class Buried:
-    """The job becomes a dead letter."""
-
-    error: BaseException
-    is_counted: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Expired:
-    """The job was not started in time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cancelled:
-    """The job was asked to stop, and stopped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suspended:
-    """The job sleeps, or waits for an event: it goes on in another run."""
-
-    seconds: float  # at the most
-    waits_for: str  # as lua/lib/steps.lua has it
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownTask:
-    """The task is not registered in this process. The session calls decide_unknown() for it (D17)."""
-
-    error: TaskNotFound
-
-
 #: How Redis and the supervisor are told of an outcome: verbs of lua/settle.lua.
 VERBS = ACKED, RETRIED, BURIED, EXPIRED, CANCELLED, SUSPENDED = "ack retry bury expire finish_cancel suspend".split()
+UNKNOWN_TASK = "unknown_task"  # not registered in this process: the session calls decide_unknown() for it (D17)
 #: What each counts as.
 COUNTED_AS = {ACKED: ("done",), RETRIED: ("failed", "retried"), BURIED: ("failed", "dead"), EXPIRED: ("expired",)}
-Outcome = Acked | Retried | Buried | Expired | Cancelled | Suspended | UnknownTask
+
+
+@dataclass(slots=True)  # not frozen: one is made for each job, and would take twice as long
+class Outcome:
+    """What follows from a run."""
+
+    verb: str  # of VERBS, or UNKNOWN_TASK
+    error: Any = None  # the exception with which it failed
+    seconds: float = 0.0  # until it runs again; how long it sleeps or waits at the most
+    is_counted: bool = True  # of a failure. False: the job could not be tried here
+    text: str = ""  # of a success, the stored outcome: "" to store none; what it waits for, as lua/lib/steps.lua has it
 
 
 def decide(
     task: Task[Any, Any], error: BaseException, *, failures: int, max_attempts: int, options: Mapping[str, Any]
-) -> Retried | Buried:
+) -> Outcome:
     """Decide what follows from a failed run, after so many earlier failures. `options`: of its record. Pure."""
     if isinstance(error, Retry) and error.max_attempts is not None:
         max_attempts = error.max_attempts
     if isinstance(error, Bury) or failures + 1 >= max_attempts:
-        return Buried(error)
+        return Outcome(BURIED, error)
     if isinstance(error, Retry) and error.after_seconds is not None:
-        return Retried(error, min(max(0.0, error.after_seconds), TEN_YEARS))
+        return Outcome(RETRIED, error, min(max(0.0, error.after_seconds), TEN_YEARS))
     # retry_on applies to Exceptions only: SystemExit, CancelledError and the like are retried.
     is_final = isinstance(error, task.give_up_on) or (
         isinstance(error, Exception) and not isinstance(error, task.retry_on)
     )
     if is_final and not isinstance(error, Retry):
-        return Buried(error)
+        return Outcome(BURIED, error)
     backoff = read_json(options["backoff"]) if "backoff" in options else task.backoff
-    return Retried(error, delay_seconds(backoff, failures + 1, error))
+    return Outcome(RETRIED, error, delay_seconds(backoff, failures + 1, error))
 
 
-def decide_unknown(error: TaskNotFound, *, waited_seconds: float, longest_seconds: float) -> Retried | Buried:
+def decide_unknown(error: TaskNotFound, *, waited_seconds: float, longest_seconds: float) -> Outcome:
     """Decide for a task that is not registered here: retry, as a newer worker may know it; bury after a time limit."""
     if waited_seconds >= longest_seconds:
-        return Buried(error, is_counted=False)
-    return Retried(error, PARK_SECONDS, is_counted=False)
+        return Outcome(BURIED, error, is_counted=False)
+    return Outcome(RETRIED, error, PARK_SECONDS, is_counted=False)
 
 
 def unknown_since(errors: Sequence[Mapping[str, Any]]) -> int | None:
@@ -136,11 +98,11 @@ def failure_line(
     ).line()
 
 
-def send_failed(sender: type, job: Job | None, job_id: str, outcome: Retried | Buried) -> None:
+def send_failed(sender: type, job: Job | None, job_id: str, outcome: Outcome) -> None:
     """Send job_retried or job_buried. The job is None if its record cannot be read."""
-    if isinstance(outcome, Retried):
+    if outcome.verb == RETRIED:
         signals.job_retried.send_robust(
-            sender, job=job, job_id=job_id, error=outcome.error, delay_seconds=outcome.delay_seconds
+            sender, job=job, job_id=job_id, error=outcome.error, delay_seconds=outcome.seconds
         )
     else:
         signals.job_buried.send_robust(sender, job=job, job_id=job_id, error=outcome.error)

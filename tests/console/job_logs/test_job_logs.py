@@ -12,7 +12,7 @@ from django_rtq.console.job_logs import MAX_WAITING, JobLogs, collect_logs
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.context import CurrentRun, current_run
-from django_rtq.core.worker.outcome import Buried, Retried
+from django_rtq.core.worker.outcome import BURIED, RETRIED, Outcome
 from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
 from tests.core.worker.claimed_runs import DONE, claim, enqueue
 from tests.support.jobs import QUEUE
@@ -101,7 +101,7 @@ def test_a_lost_job_gets_no_more_lines(broker, session, run, logs, stale):
     assert logs.is_empty
 
 
-@pytest.mark.parametrize("outcome", [Retried(ValueError("x"), 60), Buried(ValueError("x"))])
+@pytest.mark.parametrize("outcome", [Outcome(RETRIED, ValueError("x"), 60), Outcome(BURIED, ValueError("x"))])
 def test_lines_of_a_job_that_lives_on_or_is_dead_are_kept_for_long(redis, broker, session, run, logs, outcome):
     say(run, "one", logs=logs)
     session.add(run, outcome)
@@ -122,7 +122,7 @@ def test_a_later_run_without_lines_says_how_long_earlier_ones_are_kept(redis, br
 
 def test_lines_of_a_dead_letter_that_was_requeued_go_with_its_success(redis, broker, session, run, logs, monkeypatch):
     say(run, "one", logs=logs)
-    session.add(run, Buried(ValueError("x")))
+    session.add(run, Outcome(BURIED, ValueError("x")))
     session.settle()
     monkeypatch.setattr("django_rtq.console.job_logs._ENQUEUED_MS", -1)  # nobody waits a second here
     readers_of().actions.done("requeue", QUEUE, [run.id])

@@ -1,11 +1,11 @@
 """Jobs that a session claims and settles, without a worker process."""
 
-from django_rtq.core.worker.outcome import Acked
-from django_rtq.core.worker.process.run import runs_of
+from django_rtq.core.worker.outcome import ACKED, Outcome
+from django_rtq.core.worker.run import runs_of
 from tests.support.jobs import queued_job
 
 BODY = '{"task":"tests.app.tasks.note","args":["x"]}'
-DONE = Acked('{"state":"succeeded"}')
+DONE = Outcome(ACKED, text='{"state":"succeeded"}')
 
 
 def claim(session, wanted=10):

@@ -13,10 +13,11 @@ from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import PARK_SECONDS
 from django_rtq.core.tasks import Task
 from django_rtq.core.worker.outcome import (
+    BURIED,
     LONGEST_ERROR,
     LONGEST_TRACEBACK,
-    Buried,
-    Retried,
+    RETRIED,
+    Outcome,
     decide,
     decide_unknown,
     failure_line,
@@ -55,7 +56,7 @@ def outcome_of(error, *, failures=0, most=3, of_call=None, **options):
     ],
 )
 def test_a_failure_is_tried_again(error, options, seconds):
-    assert outcome_of(error, **options) == Retried(error, seconds)
+    assert outcome_of(error, **options) == Outcome(RETRIED, error, seconds)
 
 
 @pytest.mark.parametrize(
@@ -72,17 +73,19 @@ def test_a_failure_is_tried_again(error, options, seconds):
     ],
 )
 def test_a_failure_is_the_last(error, options):
-    assert outcome_of(error, **options) == Buried(error)
+    assert outcome_of(error, **options) == Outcome(BURIED, error)
 
 
 def test_a_job_of_an_unknown_task_waits_for_a_newer_worker_but_not_for_ever():
     error = TaskNotFound("what is that?")
 
-    assert decide_unknown(error, waited_seconds=86_399, longest_seconds=86_400) == Retried(
-        error, PARK_SECONDS, is_counted=False
+    assert decide_unknown(error, waited_seconds=86_399, longest_seconds=86_400) == Outcome(
+        RETRIED, error, PARK_SECONDS, is_counted=False
     )
-    assert decide_unknown(error, waited_seconds=86_400, longest_seconds=86_400) == Buried(error, is_counted=False)
-    assert decide_unknown(error, waited_seconds=0, longest_seconds=0) == Buried(error, is_counted=False)
+    assert decide_unknown(error, waited_seconds=86_400, longest_seconds=86_400) == Outcome(
+        BURIED, error, is_counted=False
+    )
+    assert decide_unknown(error, waited_seconds=0, longest_seconds=0) == Outcome(BURIED, error, is_counted=False)
 
 
 @pytest.mark.parametrize(

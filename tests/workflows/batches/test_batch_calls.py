@@ -5,8 +5,8 @@ import json
 import pytest
 
 from django_rtq import signals
-from django_rtq.core.worker.outcome import Acked, Cancelled, Retried, UnknownTask
-from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.outcome import ACKED, CANCELLED, RETRIED, UNKNOWN_TASK
+from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.shared_memory import Revoked, SharedState
 from tests.app import batch_tasks
 from tests.support.receivers import receiving
@@ -31,7 +31,7 @@ def batches(journal):
 
 
 def kinds(session):
-    return {job_id.decode(): type(outcome) for job_id, outcome in session.outcomes.items()}
+    return {job_id.decode(): outcome.verb for job_id, outcome in session.outcomes.items()}
 
 
 @pytest.fixture(params=[1, 3])
@@ -51,7 +51,7 @@ def ended(runner):
 def test_one_call_gets_them_and_each_has_its_outcome(runner, journal):
     assert runner.run([together("abc"), together("de")]) == 5
 
-    assert ended(runner) == dict.fromkeys("abcde", Acked)
+    assert ended(runner) == dict.fromkeys("abcde", ACKED)
     assert sorted(batches(journal)) == ["a b c", "d e"]
     assert runner.shared.running() == runner.shared.waiting() == []
 
@@ -66,7 +66,7 @@ def test_a_call_takes_one_slot_and_all_its_jobs_run(make, journal):
 
     journal.open("open")
     wait_until(lambda: runner.is_idle)
-    assert kinds(session) == dict.fromkeys("abc", Acked)
+    assert kinds(session) == dict.fromkeys("abc", ACKED)
 
 
 def test_the_time_of_a_call_is_shared_by_its_jobs(runner, journal):
@@ -87,15 +87,15 @@ def test_the_first_is_the_current_job_also_where_somebody_hears_that_they_start(
         ended(runner)
 
     assert sorted(started) == ["a", "b", "c"]
-    assert [json.loads(outcome.result)["result"] for outcome in runner.session.outcomes.values()] == ["a"] * 3
+    assert [json.loads(outcome.text)["result"] for outcome in runner.session.outcomes.values()] == ["a"] * 3
 
 
 def test_others_run_beside_jobs_of_other_tasks(runner, journal):
     runner.run([run_of("x", "double"), together("ab"), run_of("y", "unknown")])
 
     found = ended(runner)
-    assert found.pop("y") is UnknownTask
-    assert found == dict.fromkeys("xab", Acked)
+    assert found.pop("y") is UNKNOWN_TASK
+    assert found == dict.fromkeys("xab", ACKED)
     assert batches(journal) == ["a b"]
 
 
@@ -109,7 +109,7 @@ def test_one_that_is_asked_to_stop_does_not_stop_the_others(make, journal):
 
     wait_until(lambda: runner.is_idle)
 
-    assert kinds(session) == {"a": Retried, "b": Cancelled, "c": Retried}
+    assert kinds(session) == {"a": RETRIED, "b": CANCELLED, "c": RETRIED}
 
 
 def test_revoked_jobs_do_not_start(make, journal):
@@ -126,7 +126,7 @@ def test_revoked_jobs_do_not_start(make, journal):
     shared.start = revoke_after_the_first
     runner.run([first])
 
-    assert kinds(session) == {"a": Acked}
+    assert kinds(session) == {"a": ACKED}
     assert batches(journal) == ["a"]
     assert sorted(session.forgotten) == [b"b", b"c"]
 
@@ -151,7 +151,7 @@ def test_jobs_that_wait_for_a_slot_are_given_back_together(make, journal):
 
     assert sorted(session.released) == [b"e", b"f"]
     wait_until(lambda: runner.is_idle)
-    assert kinds(session) == dict.fromkeys("abcd", Acked)
+    assert kinds(session) == dict.fromkeys("abcd", ACKED)
 
 
 def test_a_process_that_is_to_rest_gives_all_of_them_back(make, journal):
@@ -178,13 +178,13 @@ def test_a_call_that_its_function_had_no_memory_for_fails_alone(make, journal):
     first.others = [run_of("b", "pick", "well")]
     runner.run([first])
 
-    assert kinds(session) == {"a": Retried, "b": Acked}
+    assert kinds(session) == {"a": RETRIED, "b": ACKED}
 
 
 def test_jobs_that_must_not_run_twice_are_settled_before_the_next_begin(runner, journal):
     runner.run([together("ab", max_crashes=0)])
 
-    assert ended(runner) == dict.fromkeys("ab", Acked)
+    assert ended(runner) == dict.fromkeys("ab", ACKED)
     assert [b"a", b"b"] in [sorted(ids) for ids in runner.session.settled]
 
 

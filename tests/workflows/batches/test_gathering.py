@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.core.worker.process.run import Run, runs_of
+from django_rtq.core.worker.run import Run, runs_of
 from django_rtq.workflows.batches import CallGatherer
 from tests.app import batch_tasks as tasks
 from tests.app import tasks as other_tasks

@@ -28,10 +28,10 @@ from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay, log_trouble
 from django_rtq.core.worker.operating_system import ignore_signal, install_handlers, memory_bytes
 from django_rtq.core.worker.options import EXIT_DONE, EXIT_RECYCLED, WorkerOptions
-from django_rtq.core.worker.process.run import Run, runs_of
 from django_rtq.core.worker.process.running.batch import MAX_ACK_DELAY_SECONDS
 from django_rtq.core.worker.process.running.runner import Runner, exit_out_of_memory
 from django_rtq.core.worker.process.session import WorkerSession
+from django_rtq.core.worker.run import Run, runs_of
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import BrokerError
 

@@ -19,7 +19,7 @@ from django_rtq.core.broker.settlement import Report, Settlement, released
 from django_rtq.core.broker.worker_broker import WorkerBroker, WorkerInfo
 from django_rtq.core.broker.worker_messages import ClaimResult
 from django_rtq.core.jobs.failure import read_failures, shorten_failure
-from django_rtq.core.jobs.outcome import drop_result, write_cancelled, write_expired
+from django_rtq.core.jobs.outcome import drop_result
 from django_rtq.core.threads import Loop, ReconnectDelay
 from django_rtq.core.worker.options import EXIT_FORKED
 from django_rtq.core.worker.outcome import (
@@ -27,24 +27,16 @@ from django_rtq.core.worker.outcome import (
     BURIED,
     CANCELLED,
     COUNTED_AS,
-    EXPIRED,
     RETRIED,
     SUSPENDED,
-    Acked,
-    Buried,
-    Cancelled,
-    Expired,
+    UNKNOWN_TASK,
     Outcome,
-    Retried,
-    Suspended,
-    UnknownTask,
     decide_unknown,
-    failure_line,
     send_failed,
     unknown_since,
 )
 from django_rtq.core.worker.process.progress import ProgressReports
-from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.run_metrics import make_metrics
 from django_rtq.core.worker.shared_memory import MAX_ID_BYTES, MAX_NAME_BYTES, TOMBSTONE_MS, Revoked, SharedState
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, TimeLimitExceeded
@@ -193,7 +185,7 @@ class WorkerSession:
             self._shared.remove_entry(run.entry)
             signals.job_stale.send_robust(WorkerSession, job_ids=[run.id], worker=run.worker)
             return
-        if isinstance(outcome, UnknownTask):
+        if outcome.verb == UNKNOWN_TASK:
             outcome = self._decide_unknown_task(run, outcome)
         with self._lock:
             self._held.pop(run.job_id, None)
@@ -205,14 +197,14 @@ class WorkerSession:
                 self.logs.end(run, outcome)
             if run.queue in self._timed:
                 settlement.add_time(run.job_id, run.seconds)
-        if type(outcome) is not Acked or signals.job_succeeded.receivers:
+        if outcome.verb != ACKED or signals.job_succeeded.receivers:
             variables = contextvars.copy_context() if run.variables is None else run.variables
             variables.run(send_outcome, WorkerSession, run, outcome)
-            if isinstance(outcome, Retried | Buried) and isinstance(outcome.error, TimeLimitExceeded):
+            if isinstance(outcome.error, TimeLimitExceeded):
                 with self._lock:
                     self._shared.note_timeout((run.queue, run.client.decode()))
 
-    def _decide_unknown_task(self, run: Run, outcome: UnknownTask) -> Retried | Buried:
+    def _decide_unknown_task(self, run: Run, outcome: Outcome) -> Outcome:
         """Tell Redis that this worker does not know the task, ask since when the job has met such workers, and decide.
 
         That is rare, so it is not part of a claim. If the job was requeued since then, the time starts again.
@@ -228,14 +220,14 @@ class WorkerSession:
 
     def _record(self, settlement: Settlement, run: Run, outcome: Outcome) -> None:
         """Add an outcome to a settlement of the queue of the run; tell supervisor and metrics. Needs the lock."""
-        if type(outcome) is not Acked:
-            report = self._report(run, outcome)
+        if outcome.verb != ACKED:
+            report = run.report(outcome, self._config)
             settlement.add(report)
             self._finish(run, report)
             if counted := COUNTED_AS.get(report.verb):
                 self._metrics.add_failed(run, *counted)
             return
-        text = outcome.result.encode()
+        text = outcome.text.encode()
         keep_ms = int(run.result_ttl(self._config) * 1000) if text else TOMBSTONE_MS
         has_grown = run.part is not None and run.part.has_grown
         if has_grown:  # it has added steps to its workflow: Redis takes it only with them. See finish_members.lua
@@ -250,23 +242,6 @@ class WorkerSession:
             else:
                 self._finish(run, Report(ACKED, run.job_id, keep_ms, drop_result(text)))
         self._metrics.add_done(run, run.wait_ms)
-
-    def _report(self, run: Run, outcome: Outcome) -> Report:
-        if isinstance(outcome, Retried | Buried):
-            at_ms = run.now_ms + int(run.seconds * 1000)
-            line = failure_line(
-                outcome.error, at_ms=at_ms, attempt=run.attempt, worker=run.worker, seconds=run.seconds,
-                together=run.together_failed,
-            )  # fmt: skip
-            delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
-            verb = RETRIED if isinstance(outcome, Retried) else BURIED
-            return Report(verb, run.job_id, delay_ms, line.encode(), int(outcome.is_counted))
-        if isinstance(outcome, Suspended):
-            return Report(SUSPENDED, run.job_id, int(outcome.seconds * 1000), outcome.waits_for.encode())
-        if isinstance(outcome, Expired):
-            return Report(EXPIRED, run.job_id, TOMBSTONE_MS, write_expired(run.task_name).encode())
-        keep_ms = max(int(run.result_ttl(self._config) * 1000), TOMBSTONE_MS)
-        return Report(CANCELLED, run.job_id, keep_ms, write_cancelled(run.task_name, run.attempt).encode())
 
     def _finish(self, run: Run, report: Report) -> None:
         """Write the outcome to shared memory, shortened if need be: the supervisor reads it if we are killed."""
@@ -569,14 +544,14 @@ def send_outcome(sender: type, run: Run, outcome: Outcome) -> None:
         job = run.job
     except Exception:  # noqa: BLE001 - the record cannot be read, as the outcome says
         job = None
-    if isinstance(outcome, Acked):
-        signals.job_succeeded.send_robust(sender, job=job, seconds=run.seconds, result=outcome.result)
-    elif isinstance(outcome, Retried | Buried):
+    if outcome.verb == ACKED:
+        signals.job_succeeded.send_robust(sender, job=job, seconds=run.seconds, result=outcome.text)
+    elif outcome.verb in (RETRIED, BURIED):
         send_failed(sender, job, run.id, outcome)
-    elif isinstance(outcome, Cancelled):
+    elif outcome.verb == CANCELLED:
         signals.job_cancelled.send_robust(sender, job_id=run.id, queue=run.queue)
-    elif isinstance(outcome, Suspended):
-        signals.job_suspended.send_robust(sender, job=run.job, job_id=run.id, seconds=outcome.seconds)
+    elif outcome.verb == SUSPENDED:
+        signals.job_suspended.send_robust(sender, job=job, job_id=run.id, seconds=outcome.seconds)
     else:
         signals.job_expired.send_robust(sender, job=job)
 

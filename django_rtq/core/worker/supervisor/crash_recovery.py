@@ -22,19 +22,10 @@ from django_rtq.core.broker.worker_broker import WorkerBroker
 from django_rtq.core.jobs.failure import Failure
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.jobs.outcome import is_result_lost
-from django_rtq.core.tasks import registry
 from django_rtq.core.threads import Loop, log_trouble
 from django_rtq.core.worker.crashing_clients import ClientOfQueue
-from django_rtq.core.worker.outcome import (
-    ACKED,
-    BURIED,
-    COUNTED_AS,
-    RETRIED,
-    Retried,
-    decide,
-    failure_line,
-    send_failed,
-)
+from django_rtq.core.worker.outcome import ACKED, BURIED, COUNTED_AS, RETRIED, decide, send_failed
+from django_rtq.core.worker.run import runs_of
 from django_rtq.core.worker.run_metrics import Calls, RunMetrics, make_metrics
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
@@ -181,31 +172,25 @@ class CrashRecovery(Loop):
 
     def _record_timeout(self, worker: str, job_id: str, send_later: list[SendSignals]) -> None:
         """Settle a job that was killed for its time limit as failed, as if it had raised TimeLimitExceeded."""
+        claimed, config = self._broker.find_running(worker, self._queues, job_id), self._broker.config
+        if claimed is None:
+            return
+        (run,) = runs_of(claimed, worker)
         try:
-            job = self._broker.find_running(worker, self._queues, job_id)
-            task = registry.get_task(job.task) if job else None
-        except (PayloadError, ValueError, TaskNotFound):
+            run.open()
+        except (PayloadError, ValueError, KeyError, TaskNotFound):
             return
-        if job is None or task is None:
-            return
+        run.seconds = (run.time_limit(config) or 0.0) + config.kill_grace_seconds
         error = TimeLimitExceeded(
             "The job exceeded its time limit and ignored TimeLimitExceeded; its process was killed."
         )
-        config = self._broker.config
-        max_attempts = job.options.get("max_attempts") or task.max_attempts or config.max_attempts
-        limit = job.options.get("time_limit") or task.time_limit or config.time_limit or 0.0
-        seconds = limit + config.kill_grace_seconds
-        outcome = decide(task, error, failures=job.failures, max_attempts=max_attempts, options=job.options)
-        line = failure_line(
-            error, at_ms=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker, seconds=seconds
-        )
-        delay_ms = int(outcome.delay_seconds * 1000) if isinstance(outcome, Retried) else 0
-        report = Report(RETRIED if isinstance(outcome, Retried) else BURIED, job_id, delay_ms, line.encode())
+        most = run.max_attempts(config)
+        outcome = decide(run.task, error, failures=run.failures, max_attempts=most, options=run.options)
         counts = make_metrics()  # the process that was to count this run was killed
-        counts.add(job.queue, job.task, *COUNTED_AS[report.verb])
-        settlement = Settlement(reports=[report], metrics=counts.take_due().get(job.queue, []))
-        if not self._broker.settle(worker, job.queue, settlement):
-            send_later.append(partial(send_failed, CrashRecovery, job, job.id, outcome))
+        counts.add(run.queue, run.task_name, *COUNTED_AS[outcome.verb])
+        reports, metrics = [run.report(outcome, config)], counts.take_due().get(run.queue, [])
+        if not self._broker.settle(worker, run.queue, Settlement(reports=reports, metrics=metrics)):
+            send_later.append(partial(send_failed, CrashRecovery, run.job, job_id, outcome))
 
 
 def settle_finished(
@@ -231,7 +216,7 @@ def settle_finished(
             continue
         settlement = Settlement()
         for job in unreported:
-            settlement.add(report_of(job, worker))
+            settlement.add(with_text(job, worker))
         heads = [] if counts is None else broker.heads(queue, [job.job_id for job in unreported])
         broker.settle(worker, queue, settlement)
         for job, (_, task) in zip(unreported, heads, strict=False):
@@ -245,8 +230,8 @@ def settle_finished(
                 logger.warning("job %s succeeded, but its result is lost", job_id, extra=extra)
 
 
-def report_of(job: Report, worker: str) -> Report:
-    """What Redis is told of a job that a process has finished: of a failure that was too long to keep, without it."""
+def with_text(job: Report, worker: str) -> Report:
+    """What became of a job that a process has finished: of a failure that was too long to keep, without it."""
     if not job.text and job.verb in (RETRIED, BURIED):
         lost = "The error is lost: its text was too long to keep, and the process was killed before it reached Redis."
         failure = Failure(at=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker, error=lost)

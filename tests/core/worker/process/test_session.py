@@ -7,7 +7,7 @@ import pytest
 
 from django_rtq import signals
 from django_rtq.core.broker.worker_messages import ClaimResult
-from django_rtq.core.worker.outcome import Buried, Cancelled, Expired, Retried
+from django_rtq.core.worker.outcome import BURIED, CANCELLED, EXPIRED, RETRIED, Outcome
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
@@ -36,7 +36,7 @@ def test_names_are_never_used_again_and_fit_into_records_of_errors(broker):
 def test_outcomes_are_told_with_the_next_claim(redis, broker, session):
     jobs = enqueue(broker, 5)
     acked, retried, buried, expired, released = claim(session)
-    outcomes = [DONE, Retried(ValueError("x"), 60), Buried(ValueError("x")), Expired()]
+    outcomes = [DONE, Outcome(RETRIED, ValueError("x"), 60), Outcome(BURIED, ValueError("x")), Outcome(EXPIRED)]
     for run, outcome in zip([acked, retried, buried, expired], outcomes, strict=True):
         session.add(run, outcome)
     assert session.held == [released.job_id]
@@ -196,7 +196,7 @@ def test_a_run_of_a_former_name_changes_nothing_not_even_when_the_job_came_back(
     session.sign_on()
     (again,) = claim(session)
     before = snapshot(redis)
-    session.add(late, Retried(ValueError("late"), 0))
+    session.add(late, Outcome(RETRIED, ValueError("late"), 0))
     session.settle()
 
     assert stale == [late.job_id.decode()]
@@ -217,7 +217,7 @@ def test_a_job_that_stopped_is_told_and_said_to_be_cancelled(redis, broker, sess
     (job,) = enqueue(broker)
     (run,) = claim(session)
     with receiving(lambda job_id, **_: heard.append(job_id), signals.job_cancelled):
-        session.add(run, Cancelled())
+        session.add(run, Outcome(CANCELLED))
     session.settle()
 
     details = readers.find(job.id)
@@ -242,16 +242,16 @@ def test_how_far_a_job_is_is_told_under_the_name_that_claimed_it(redis, broker, 
     assert readers.find(second.job_id.decode()).progress is None
 
 
-@pytest.mark.parametrize("kind", [Retried, Buried])
-def test_a_client_whose_job_runs_into_its_time_limit_steps_aside_in_this_process(broker, session, kind):
+@pytest.mark.parametrize("verb", [RETRIED, BURIED])
+def test_a_client_whose_job_runs_into_its_time_limit_steps_aside_in_this_process(broker, session, verb):
     for _ in range(4):
         queued_job(broker, body=BODY, client="slow")
     first, second, third = claim(session, 3)
-    session.add(first, Retried(ValueError("other errors do not count"), 1.0))
+    session.add(first, Outcome(RETRIED, ValueError("other errors do not count"), 1.0))
     session.add(third, DONE)
     assert session._shared.clients_aside() == []
 
-    session.add(second, kind(TimeLimitExceeded("too long"), **({"delay_seconds": 1.0} if kind is Retried else {})))
+    session.add(second, Outcome(verb, TimeLimitExceeded("too long"), 1.0))
     assert session._shared.clients_aside() == [(QUEUE, "slow")]
 
     queued_job(broker, body=BODY, client="other")

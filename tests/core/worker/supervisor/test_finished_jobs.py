@@ -5,7 +5,7 @@ import json
 import pytest
 
 from django_rtq.core.broker.settlement import Settlement
-from django_rtq.core.worker.outcome import Acked, Buried, Cancelled, Expired, Retried
+from django_rtq.core.worker.outcome import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Outcome
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.run_metrics import make_metrics
 from django_rtq.core.worker.shared_memory import TEXTS, SharedState
@@ -16,8 +16,17 @@ from tests.support.apps import needs
 from tests.support.jobs import QUEUE, let_fall_due, queued_job
 from tests.support.snapshots import place_of, places_of, snapshot
 
-DONE = Acked('{"state":"succeeded","task":"tests.app.tasks.note","attempt":1,"seconds":0.1,"kept":60,"result":"x"}')
-OUTCOMES = [DONE, Acked(""), Retried(ValueError("x"), 60), Buried(ValueError("x")), Expired(), Cancelled()]
+DONE = Outcome(
+    ACKED, text='{"state":"succeeded","task":"tests.app.tasks.note","attempt":1,"seconds":0.1,"kept":60,"result":"x"}'
+)
+OUTCOMES = [
+    DONE,
+    Outcome(ACKED),
+    Outcome(RETRIED, ValueError("x"), 60),
+    Outcome(BURIED, ValueError("x")),
+    Outcome(EXPIRED),
+    Outcome(CANCELLED),
+]
 
 
 def claim(session, shared):
@@ -107,7 +116,7 @@ def test_jobs_of_every_queue_are_told(redis, broker, child):
 def test_a_job_that_was_told_and_runs_again_is_not_told_once_more(redis, broker, child):
     """The process is killed between the answer of Redis and the note that there was one."""
     session, shared = child
-    (job,) = finish(broker, child, Retried(ValueError("x"), 0))
+    (job,) = finish(broker, child, Outcome(RETRIED, ValueError("x"), 0))
     finished = shared.finished()
     session.settle()
     let_fall_due(broker, job)
@@ -122,8 +131,8 @@ def test_a_job_that_was_told_and_runs_again_is_not_told_once_more(redis, broker,
 
 def test_of_a_result_that_is_too_long_for_the_page_it_is_said_that_it_is_lost(redis, broker, child, readers, caplog):
     session, shared = child
-    long = DONE.result.replace('"x"', '"' + "x" * TEXTS + '"')
-    short, lost = finish(broker, child, DONE, Acked(long))
+    long = DONE.text.replace('"x"', '"' + "x" * TEXTS + '"')
+    short, lost = finish(broker, child, DONE, Outcome(ACKED, text=long))
     with caplog.at_level("WARNING", "django_rtq"):
         tell(broker, session, shared)
 
@@ -137,7 +146,7 @@ def test_of_a_result_that_is_too_long_for_the_page_it_is_said_that_it_is_lost(re
 
 def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, broker, child, readers):
     session, shared = child
-    errors = [Buried(ValueError("beginning " + "x" * 2_000)) for _ in range(3)]
+    errors = [Outcome(BURIED, ValueError("beginning " + "x" * 2_000)) for _ in range(3)]
     shared._full_at = shared._text_at + 6_000
     jobs = finish(broker, child, *errors)
     assert shared.finished()
@@ -150,7 +159,7 @@ def test_of_an_error_that_is_too_long_for_the_page_the_beginning_is_kept(redis, 
 
 def test_of_an_error_for_which_there_is_no_room_at_all_only_that_is_known(redis, broker, child, readers):
     session, shared = child
-    (job,) = finish(broker, child, Buried(ValueError("x")))
+    (job,) = finish(broker, child, Outcome(BURIED, ValueError("x")))
     finished = [each._replace(text=b"") for each in shared.finished()]
     settle_finished(broker, [QUEUE], session.worker, finished)
 

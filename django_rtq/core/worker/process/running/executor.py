@@ -29,20 +29,20 @@ from django_rtq.core.jobs.context import CurrentRun, current_run, running
 from django_rtq.core.jobs.job import Job, about
 from django_rtq.core.jobs.outcome import write_succeeded, write_version
 from django_rtq.core.worker.outcome import (
-    Acked,
-    Buried,
-    Cancelled,
-    Expired,
+    ACKED,
+    BURIED,
+    CANCELLED,
+    EXPIRED,
+    RETRIED,
+    SUSPENDED,
+    UNKNOWN_TASK,
     Outcome,
-    Retried,
-    Suspended,
-    UnknownTask,
     decide,
     task_traceback,
 )
 from django_rtq.core.worker.process.progress import ProgressWriter
-from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running.interrupts import CoroutineInterrupts
+from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import JobCancelled, JobSuspended, PayloadError, TaskNotFound
 
@@ -51,7 +51,7 @@ logger = logging.getLogger("django_rtq")
 Limit = Callable[[float | None, bytes], AbstractContextManager[Any]]
 
 OUTAGE_SECONDS = 1.0  # before a job runs again that could not read what it needs
-_NOTHING_KEPT = Acked("")
+_NOTHING_KEPT = Outcome(ACKED)
 
 
 class _ThreadContext(threading.local):
@@ -123,12 +123,12 @@ class Executor:
             if not run.is_open:
                 run.open()
         except TaskNotFound as error:
-            return UnknownTask(error.with_traceback(None))  # no code of the task was called
+            return Outcome(UNKNOWN_TASK, error.with_traceback(None))  # no code of the task was called
         except (PayloadError, ValueError, KeyError, TypeError, AttributeError) as error:
-            return Buried(error, is_counted=False)
+            return Outcome(BURIED, error, is_counted=False)
         if run.task.exactly_once:
             run.shared = self.shared
-        return Expired() if run.expires_ms and run.is_expired else None
+        return Outcome(EXPIRED) if run.expires_ms and run.is_expired else None
 
     def begin(self, run: Run) -> None:
         """A run starts, in this thread."""
@@ -209,12 +209,12 @@ class Executor:
         if run.committed is not None:
             return self._failed_after_commit(run, run.committed, error)
         if isinstance(error, JobCancelled) or self.shared.is_cancel_requested(run.job_id, run.entry):
-            return Cancelled()  # whatever it raised when it was interrupted
+            return Outcome(CANCELLED)  # whatever it raised when it was interrupted
         if isinstance(cause, JobSuspended) and cause.waits_for:
-            return Suspended(cause.seconds, cause.waits_for)
+            return Outcome(SUSPENDED, seconds=cause.seconds, text=cause.waits_for)
         cause.__traceback__ = task_traceback(cause)
         if run.outage is not None:
-            return Retried(cause, OUTAGE_SECONDS, is_counted=False)
+            return Outcome(RETRIED, cause, OUTAGE_SECONDS, is_counted=False)
         most = run.max_attempts(self.config)
         return decide(run.task, cause, failures=failures, max_attempts=most, options=run.options)
 
@@ -234,7 +234,7 @@ class Executor:
         except Exception as error:  # noqa: BLE001 - e.g. a lazy string whose function fails
             if run.committed is not None:
                 return self._failed_after_commit(run, run.committed, error)
-            return Buried(error)  # another run would return the same result
+            return Outcome(BURIED, error)  # another run would return the same result
         return self._acked(run, text)
 
     def _failed_after_commit(self, run: Run, result: str, error: BaseException) -> Outcome:
@@ -249,7 +249,7 @@ class Executor:
     def _acked(self, run: Run, text: str) -> Outcome:
         # No name of a worker needs an escape.
         details = f',"worker":"{run.worker}"{self._version}{run.details(keep_args=self.config.keep_args)}'
-        return Acked(write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text, details))
+        return Outcome(ACKED, text=write_succeeded(run.task_name, run.client, run.attempt, run.seconds, text, details))
 
     # -- what jobs share
 

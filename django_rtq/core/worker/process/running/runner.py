@@ -24,13 +24,13 @@ from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay
 from django_rtq.core.worker.operating_system import Handlers, restore_handlers
 from django_rtq.core.worker.options import EXIT_FAILED, EXIT_OUT_OF_MEMORY
-from django_rtq.core.worker.outcome import Acked, Outcome
+from django_rtq.core.worker.outcome import ACKED, Outcome
 from django_rtq.core.worker.process.progress import ProgressWriter
-from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running.batch import Batch, BatchSize, BatchWatch
 from django_rtq.core.worker.process.running.executor import Executor
 from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts, ThreadInterrupts
 from django_rtq.core.worker.process.session import WorkerSession
+from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.shared_memory import Revoked, SharedState
 from django_rtq.exceptions import BrokerError
 
@@ -279,7 +279,7 @@ class Runner:
         SyncToAsync.thread_sensitive_context.set(own)  # without `async with`, which costs jobs that need no thread more
         outcome = await self._executor.execute_async(run)
         # Settling blocks, and receivers may use the ORM. That of a success has some only if the project connects one.
-        if run.may_run_once or type(outcome) is not Acked or signals.job_succeeded.receivers:
+        if run.may_run_once or outcome.verb != ACKED or signals.job_succeeded.receivers:
             await sync_to_async(self._record)(run, outcome)
         else:
             self._record(run, outcome)

@@ -14,11 +14,11 @@ from django.db import connections
 
 from django_rtq.core.conf.config import Config
 from django_rtq.core.threads import BinarySemaphore
-from django_rtq.core.worker.process.run import Run
 from django_rtq.core.worker.process.running.batch import MAX_ACK_DELAY_SECONDS, ClaimAhead
 from django_rtq.core.worker.process.running.interrupts import ThreadInterrupts
 from django_rtq.core.worker.process.running.runner import Runner, exit_after_error
 from django_rtq.core.worker.process.session import WorkerSession
+from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.shared_memory import SharedState
 
 # Jobs that were started together often end together. A trip for each would cost Redis twice as much in all.

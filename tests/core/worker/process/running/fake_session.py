@@ -2,7 +2,7 @@
 
 import json
 
-from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.shared_memory import ACKED
 
 

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from django_rtq.core.worker import operating_system
-from django_rtq.core.worker.outcome import Acked, Buried, Retried
-from django_rtq.core.worker.process.run import Run
+from django_rtq.core.worker.outcome import ACKED, BURIED, RETRIED
 from django_rtq.core.worker.process.running import threaded_runner
+from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.shared_memory import Revoked
 from tests.core.worker.process.running.fake_session import run_of
 from tests.support.waiting import PATIENCE, wait_until
@@ -27,7 +27,7 @@ def test_one_slot_runs_a_batch_in_order_and_the_page_is_clean_afterwards(make, j
     runner.run([run_of(f"job-{i}") for i in range(5)])
 
     assert journal.names() == [f"job-{i}" for i in range(5)]
-    assert list(map(type, session.outcomes.values())) == [Acked] * 5
+    assert [outcome.verb for outcome in session.outcomes.values()] == [ACKED] * 5
     assert shared.running() == []
     assert runner.is_settled
 
@@ -89,7 +89,7 @@ def test_a_job_whose_id_is_too_long_for_the_page_is_buried_unrun(make, journal, 
     runner.run([run_of("x" * 256), run_of("good")])
     wait_until(lambda: runner.is_idle)
 
-    assert [type(outcome) for outcome in session.outcomes.values()] == [Buried, Acked]
+    assert [outcome.verb for outcome in session.outcomes.values()] == [BURIED, ACKED]
     assert journal.names() == ["good"]
 
 
@@ -194,7 +194,7 @@ def test_what_a_coroutine_raises_to_leave_does_not_end_the_event_loop(make, jour
     runner.run([run_of("after", "asleep", 0)])
     wait_until(lambda: runner.is_idle)
 
-    assert [type(outcome) for outcome in session.outcomes.values()] == [Retried, Retried, Retried, Acked]
+    assert [outcome.verb for outcome in session.outcomes.values()] == [RETRIED, RETRIED, RETRIED, ACKED]
 
 
 def test_a_runner_can_be_stopped_twice_and_before_it_ran_anything(make):
@@ -217,7 +217,7 @@ def test_a_job_that_takes_signals_takes_them_from_none_that_was_claimed_with_it(
         for signum, handler in before.items():
             signal.signal(signum, handler)
 
-    assert json.loads(session.outcomes[b"handlers"].result)["result"][:3] == ["ignore_signal"] * 3
+    assert json.loads(session.outcomes[b"handlers"].text)["result"][:3] == ["ignore_signal"] * 3
 
 
 def signal_run(task):

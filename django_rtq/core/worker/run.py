@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from django_rtq.core.broker.settlement import Report
 from django_rtq.core.broker.task_backends import alias_of
 from django_rtq.core.broker.worker_messages import Claimed
 from django_rtq.core.conf.config import Config
@@ -17,20 +18,20 @@ from django_rtq.core.extension import required
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import JobContext
 from django_rtq.core.jobs.job import Job
-from django_rtq.core.jobs.outcome import write_call, write_details
+from django_rtq.core.jobs.outcome import write_call, write_cancelled, write_details, write_expired
 from django_rtq.core.jobs.record import read_call, read_record
 from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.options.backoff import read_json
 from django_rtq.core.tasks.task import Task
-from django_rtq.core.worker.process.progress import ProgressWriter
-from django_rtq.core.worker.shared_memory import MAX_ID_BYTES, SharedState
+from django_rtq.core.worker.outcome import BURIED, CANCELLED, EXPIRED, RETRIED, Outcome, failure_line
+from django_rtq.core.worker.shared_memory import MAX_ID_BYTES, TOMBSTONE_MS, SharedState
 from django_rtq.exceptions import BrokerUnavailable, InvalidTask
 
 
 class Run:
     """A claimed job. Cheap to create: what only failures, signals and contexts need is computed on demand."""
 
-    progress: ProgressWriter | None = None  # takes reports of the job's progress
+    progress: Any = None  # a ProgressWriter, which takes reports of the job's progress
     client = b""  # until the record was read
     interruptible: Any = None  # while its function runs: end() keeps its time limit and a cancellation off
     committed: str | None = None  # its result as JSON, if its transaction with exactly_once has committed
@@ -238,6 +239,22 @@ class Run:
             self.part.check_result(self, text, config)
         advice = "Store it and return a key, or set result_ttl=0."
         serializer.check_size(self.task_name, "the result has", text, config.max_payload_bytes, advice)
+
+    def report(self, outcome: Outcome, config: Config) -> Report:
+        """What Redis is told if it has not succeeded."""
+        verb, seconds, text = outcome.verb, outcome.seconds, outcome.text
+        if verb in (RETRIED, BURIED):
+            at_ms = self.now_ms + int(self.seconds * 1000)
+            text = failure_line(
+                outcome.error, at_ms=at_ms, attempt=self.attempt, worker=self.worker, seconds=self.seconds,
+                together=self.together_failed,
+            )  # fmt: skip
+        elif verb == EXPIRED:
+            seconds, text = TOMBSTONE_MS / 1000, write_expired(self.task_name)
+        elif verb == CANCELLED:
+            seconds = max(self.result_ttl(config), TOMBSTONE_MS / 1000)
+            text = write_cancelled(self.task_name, self.attempt)
+        return Report(verb, self.job_id, int(seconds * 1000), text.encode(), int(outcome.is_counted))
 
     def _option(self, name: str, default: Any) -> Any:
         if name in self.options:
