@@ -16,8 +16,8 @@ EXTENSIONS: list[Extension] = [
     Extension(broker_in_tests="django_rtq.testing.suite.find_broker"),
     Extension(  # limits
         duties="django_rtq.limits.store.duties",
+        limit_kinds="django_rtq.limits.limit_kinds.LIMIT_KINDS",
         limits="django_rtq.limits.store.LimitStore",
-        read_limit="django_rtq.limits.limit_kinds.read_limit",
     ),
     Extension(  # workflows
         argument_kinds="django_rtq.workflows.results.ResultOf",

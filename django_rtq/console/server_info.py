@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from django_rtq.core.validation import gettext_noop
+
 _NEARLY_FULL, _FULL = 0.9, 0.98  # of maxmemory; a command that was refused gives its memory back
 _MANY_CONNECTIONS = 0.8  # of maxclients: a deploy starts new processes before the old ones are gone
 
@@ -74,11 +76,6 @@ def _warnings(told: dict[str, str]) -> list[str]:
 def _number(told: dict[str, str], name: str) -> int | None:
     value = told.get(name, "")
     return int(value) if value.isdigit() else None
-
-
-def gettext_noop(text: str) -> str:
-    """Mark a text for makemessages. Django's own reads the settings, and this module is imported without them."""
-    return text
 
 
 #: What each of ServerDetails.warnings means, and its cure.

@@ -42,12 +42,12 @@ class Extension:
     incident_watcher: str = ""  # (Broker) -> Loop: of a scheduler, if a receiver is connected
     internal_task: str = ""  # a Task of internal_task() in core/tasks/decorator.py
     job_logs: str = ""  # (Config, send) -> what keeps what jobs log, and gives it to the session with outcomes
+    limit_kinds: str = ""  # the LimitKind of each limit, by name
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
     member_cancelled: str = ""  # (Broker, queue, id) -> None: a job of a workflow was cancelled
     other_queues: str = ""  # names and options of other packages, and what to write instead of them
     outbox: str = ""  # the rows of jobs that are committed and not known to be in Redis yet: RTQ["OUTBOX"]
     placement: str = ""  # in which shards jobs go, and what each shard has of its own: RTQ["SHARDS"]
-    read_limit: str = ""  # (name, value) -> the value of a limit in RTQ["QUEUES"]; raises ValueError
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
     requeue: str = ""  # (Broker, queue, ids) -> the ids of those that were dead, and are queued again
     run_metrics: str = ""  # a subclass of RunMetrics in core/worker/run_metrics.py

@@ -29,6 +29,11 @@ def did_you_mean(name: str, known: Iterable[str], *, otherwise: str = "", quoted
     return f" Did you mean {close[0]!r}?" if quoted else f" Did you mean {close[0]}?"
 
 
+def gettext_noop(text: str) -> str:
+    """Mark a text for makemessages. Django's own reads the settings, and some modules are read without them."""
+    return text
+
+
 def is_number(value: object) -> TypeGuard[int | float]:
     """Whether it is an int or a float. True and False are not numbers here."""
     return isinstance(value, int | float) and not isinstance(value, bool)

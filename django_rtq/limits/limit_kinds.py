@@ -12,13 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from django_rtq.core.validation import did_you_mean
-
-
-def gettext_noop(text: str) -> str:
-    """Mark a text for makemessages. Django's own needs the settings, and this module is read with them."""
-    return text
-
+from django_rtq.core.conf.option import Kind
+from django_rtq.core.validation import did_you_mean, gettext_noop
 
 _REFUSAL = gettext_noop("%(text)s is not %(allowed)s, 'none' or 'settings'.")
 _REFUSAL_OF_NONE = gettext_noop("%(text)s is not %(allowed)s, or 'settings'.")
@@ -47,13 +42,14 @@ class LimitKind:
     in_python: str = ""
 
     def text(self, value: Any) -> str:
-        """The value as it is stored; None: no limit. Raises ValueError."""
+        """The value as it is stored; None: no limit. Raises ValueError, with what it may be."""
         if value is None and self.may_be_none:
             return f"{self.name}=none"
         try:
             return f"{self.name}={self.encode(value)}"
         except (TypeError, ValueError):
-            raise ValueError(f"{self.name} is {value!r}, but has to be {self.cure}") from None
+            end = ", or None for no limit." if self.may_be_none else "."
+            raise ValueError(f"{self.allowed}{self.in_python}{end}") from None
 
     def parse(self, text: str) -> Any:
         """The value in a text that a person has entered: "5", "100/s", "none" or "settings". Raises ValueError."""
@@ -69,12 +65,6 @@ class LimitKind:
         """Says that a text is no value, and what is one. `say` translates."""
         sentence = _REFUSAL if self.may_be_none else _REFUSAL_OF_NONE
         return say(sentence) % {"text": repr(text), "allowed": say(self.allowed)}
-
-    @property
-    def cure(self) -> str:
-        """What a value may be, as the end of a sentence."""
-        allowed = self.allowed + self.in_python
-        return f"{allowed}, or None for no limit." if self.may_be_none else f"{allowed}."
 
 
 def _whole_number(value: Any) -> str:
@@ -159,16 +149,6 @@ _KINDS = (
 LIMIT_KINDS = {kind.name: kind for kind in _KINDS}
 
 
-def read_limit(name: str, value: Any) -> Any:
-    """The value of an option that is a limit. Raises ValueError, with what it may be."""
-    kind = LIMIT_KINDS[name]
-    try:
-        kind.text(value)
-    except ValueError:
-        raise ValueError(kind.cure) from None
-    return value
-
-
 # -- as they are stored
 
 
@@ -201,7 +181,8 @@ def limits_text(known: Collection[str], limits: Mapping[str, Any]) -> str:
             hint = did_you_mean(name, known, otherwise=f" Known are: {', '.join(known)}.")
             raise ValueError(f"{name!r} is not a limit here.{hint}")
     return " ".join(
-        f"{name}=" if value == "settings" else LIMIT_KINDS[name].text(value) for name, value in limits.items()
+        f"{name}=" if value == "settings" else Kind("", LIMIT_KINDS[name].text).checked(name, value, ValueError)
+        for name, value in limits.items()
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from django_rtq.core.validation import TEN_YEARS, did_you_mean, is_finite
-from django_rtq.exceptions import ConfigurationError, RTQError
+from django_rtq.exceptions import ConfigurationError
 
 
 class Unfit(ValueError):
@@ -30,7 +30,7 @@ class Kind:
     #: The value to use. Raises ValueError for one that is refused: with a text, that takes the place of `says`.
     read: Callable[[Any], Any]
 
-    def checked(self, where: str, value: Any, error: type[RTQError] = ConfigurationError) -> Any:
+    def checked(self, where: str, value: Any, error: type[Exception] = ConfigurationError) -> Any:
         """The value to use. Raises the error, in a sentence that begins with `where`."""
         try:
             return self.read(value)

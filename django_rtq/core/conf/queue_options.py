@@ -36,7 +36,12 @@ CLIENT_LIMITS = (*_LIMITS, "weight")  # what a client may have
 
 def _limit_kind(name: str) -> Kind:
     """The values of a limit, which an app knows: it is loaded where there is one."""
-    return Kind("", lambda value: required("read_limit")(name, value))
+
+    def read(value: Any) -> Any:
+        required("limit_kinds")[name].text(value)
+        return value
+
+    return Kind("", read)
 
 
 _CLIENT_KINDS = {name: _limit_kind(name) for name in CLIENT_LIMITS}
