@@ -17,7 +17,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django_rtq.core.conf.config import time_zone_name
-from django_rtq.core.conf.option import accepts, number, one_of
+from django_rtq.core.conf.option import accepts, number, one_of, text
 from django_rtq.core.jobs.job import EPOCH
 from django_rtq.core.validation import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, did_you_mean
 from django_rtq.exceptions import InvalidTask
@@ -197,10 +197,7 @@ _EXPRESSION = accepts(
     f"text of at most {MAX_EXPRESSION_LENGTH} characters",
 )
 _OPTIONS = {
-    "name": accepts(
-        lambda value: isinstance(value, str) and len(value) <= MAX_NAME_LENGTH and value.isprintable(),
-        f"text of at most {MAX_NAME_LENGTH} printable characters",
-    ),
+    "name": text(MAX_NAME_LENGTH),
     "args": accepts(lambda value: isinstance(value, list | tuple), "a list"),
     "kwargs": accepts(
         lambda value: isinstance(value, Mapping) and all(isinstance(name, str) for name in value),

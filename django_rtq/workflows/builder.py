@@ -21,6 +21,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.task_backends import place_of, place_of_job
 from django_rtq.core.conf.config import DATABASE, get_config
+from django_rtq.core.conf.option import one_of
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.core.tasks.calls import client_name
@@ -30,7 +31,7 @@ from django_rtq.core.transactions import OnCommit, awaited_transaction, has_tran
 from django_rtq.databases.outbox import delete_or_log, store_text
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
 from django_rtq.scale import placement
-from django_rtq.workflows import workflow_store
+from django_rtq.workflows import NAME, workflow_store
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.results import ResultOf, StepResults, references_in
 
@@ -44,7 +45,6 @@ logger = logging.getLogger("django_rtq")
 MAX_STEPS = 1_000
 MAX_EDGES = 10_000
 MAX_MEMBERS = 16_000_000
-MAX_NAME = 100  # characters, of names and keys
 MOST_ROOMS = 500  # clients for which is looked whether their jobs fit
 PART = 500  # members that one call of a script enqueues
 PART_BYTES = 250_000  # of calls, more than one in a part
@@ -320,10 +320,9 @@ class WorkflowBuilder(StepCollector):
         headers: Mapping[str, Any] | None = None,
         on_commit: OnCommit = None,
     ) -> None:
-        self.name = _checked_text("name", name)
-        self.key = "" if key is None else _checked_text("key", key)
-        if on_dead not in ("block", "cancel", "go_on"):
-            raise ValueError(f'on_dead is {on_dead!r}, but has to be "block", "cancel" or "go_on".')
+        self.name = NAME.checked("The name of a workflow", name, ValueError)
+        self.key = "" if key is None else NAME.checked("The key of a workflow", key, ValueError)
+        one_of("block", "cancel", "go_on").checked("on_dead", on_dead, ValueError)
         headers = headers or {}
         if not isinstance(headers, Mapping):
             raise ValueError(f"headers are {headers!r}, but have to be a dictionary.")
@@ -535,9 +534,3 @@ def _make_in_time(make: Callable[[], tuple[str, str]]) -> tuple[str, str]:
             if (pause := next(waits, None)) is None:
                 raise
         time.sleep(pause)
-
-
-def _checked_text(what: str, value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
-        raise ValueError(f"The {what} of a workflow is {value!r}, but has to be a text of 1 to {MAX_NAME} characters.")
-    return value

@@ -169,7 +169,7 @@ def test_a_level_that_logging_does_not_know_is_refused(option):
 @pytest.mark.parametrize("version", [5, 1.0, True, b"1", "x" * 101, "1\n2", "\ud800"])
 def test_a_version_is_a_short_text(version):
     assert refusal(VERSION=version) == (
-        f'RTQ["VERSION"] is {version!r}, but has to be a text of up to 100 printable characters.'
+        f'RTQ["VERSION"] is {version!r}, but has to be text of at most 100 printable characters.'
     )
 
 

@@ -142,7 +142,7 @@ class TestDrain:
             ("nan", "takes seconds or a timedelta, from 0 to ten years"),
             ("negative", "takes seconds or a timedelta"),
             ("text", "takes seconds or a timedelta"),
-            ("no_name", "the name of an event is '', but has to be a str"),
+            ("no_name", "the name of an event is '', but has to be text"),
             ("in_atomic", r"sleep\(\) cannot be called within atomic\(\), here of database 'default'"),
             ("too_often", "a job sleeps and waits 2 times at the most"),
         ],
@@ -163,7 +163,7 @@ class TestDrain:
     def test_what_cannot_be_sent_is_refused(self):
         job = tasks.order.delay("a")
 
-        with pytest.raises(ValueError, match="The name of an event is '7'"):
+        with pytest.raises(ValueError, match="The name of an event is 7"):
             job.send(7)
         with pytest.raises(Unserializable):
             job.send("approved", object())

@@ -298,10 +298,10 @@ def test_it_has_one_block(redis, broker, error):
 @pytest.mark.parametrize(
     ("act", "error", "text"),
     [
-        (lambda: workflow(""), ValueError, "1 to 100 characters"),
-        (lambda: workflow("x" * 101), ValueError, "1 to 100 characters"),
-        (lambda: workflow("a\nb"), ValueError, "1 to 100 characters"),
-        (lambda: workflow("x", key=""), ValueError, "1 to 100 characters"),
+        (lambda: workflow(""), ValueError, "1 to 100 printable characters"),
+        (lambda: workflow("x" * 101), ValueError, "1 to 100 printable characters"),
+        (lambda: workflow("a\nb"), ValueError, "1 to 100 printable characters"),
+        (lambda: workflow("x", key=""), ValueError, "1 to 100 printable characters"),
         (lambda: workflow("x", headers=5), ValueError, "headers are 5, but have to be a dictionary"),
         (lambda: workflow("x", on_dead="stop"), ValueError, '"block", "cancel" or "go_on"'),
         (

@@ -26,6 +26,7 @@ from django_rtq.core.conf.option import (
     option,
     options_of,
     seconds,
+    text,
     unknown_option,
 )
 from django_rtq.core.conf.queue_options import QUEUE_NAME, QueueConfig, check_queues
@@ -34,7 +35,6 @@ from django_rtq.core.validation import did_you_mean
 from django_rtq.exceptions import ConfigurationError, RedisNotAllowed
 
 DEBUG_REDIS = "redis://localhost:6379/0"
-MAX_VERSION = 100  # characters
 
 
 def _read_database(value: Any) -> Any:
@@ -78,10 +78,6 @@ _DAYS = number(above=0, most=36_500)
 _COUNT, _COUNT_OR_ZERO = number(least=1, whole=True), number(whole=True)
 _TEST = accepts(
     lambda value: value is None or value in ("eager", "captured", "drain"), '"eager", "captured" or "drain"'
-)
-_VERSION = accepts(
-    lambda value: value is None or (isinstance(value, str) and value.isprintable() and len(value) <= MAX_VERSION),
-    f"a text of up to {MAX_VERSION} printable characters",
 )
 
 
@@ -152,7 +148,7 @@ class Config:
     #: they are in Redis.
     outbox: bool | str | None = option(None, DATABASE)
     #: The version of the project, which workers report: deploys are marked in the charts of the admin. None or "": no.
-    version: str | None = option(None, _VERSION, unit="text")
+    version: str | None = option(None, text(100, or_none=True), unit="text")
     #: The modules of each app that are searched for tasks.
     task_modules: tuple[str, ...] = option(("tasks",), _TASK_MODULES, unit="names")
     #: From when on something is an incident, and which kinds are not reported.

@@ -149,6 +149,17 @@ def one_of(*values: str) -> Kind:
     return accepts(lambda value: value in values, f"{', '.join(first)} or {last}")
 
 
+def text(most: int, *, least: int = 0, or_none: bool = False) -> Kind:
+    """Texts of so many characters, all of them printable."""
+    return accepts(
+        lambda value: (
+            (isinstance(value, str) and least <= len(value) <= most and value.isprintable())
+            or (or_none and value is None)
+        ),
+        f"text of {f'{least} to' if least else 'at most'} {most} printable characters",
+    )
+
+
 def list_of_names(noun: str, example: str) -> Kind:
     """Lists of texts, read as tuples."""
 

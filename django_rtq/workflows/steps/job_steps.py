@@ -48,7 +48,8 @@ from django_rtq.exceptions import (
     JobSuspended,
     PayloadError,
 )
-from django_rtq.workflows.steps.store import Holder, Remembered, StepStore, name_problem
+from django_rtq.workflows import NAME
+from django_rtq.workflows.steps.store import Holder, Remembered, StepStore
 
 R = TypeVar("R")
 Work = Generator[Any, Any, R]  # an operation, for functions and coroutines: see JobSteps.do()
@@ -322,8 +323,7 @@ class JobSteps:
     def wait(self, event: str, timeout: float | timedelta | None) -> Work[Any]:
         """The value of an event. Leaves the run if it has not come yet."""
         self._check_may_suspend(what := f"wait({event!r})")
-        if problem := name_problem(event, "an event"):
-            raise InvalidStep(f"{self._task}: the {problem}")
+        NAME.checked(f"{self._task}: the name of an event", event, InvalidStep)
         seconds = TEN_YEARS if timeout is None else self._seconds(timeout, f"wait({event!r}, timeout={timeout!r})")
         number = self._counts.waits.get(event, 0) + 1
         self._set_counts(self._counts._replace(waits={**self._counts.waits, event: number}))
@@ -393,8 +393,7 @@ class JobSteps:
     def _use(self, name: str) -> None:
         """Check the name of a step. Raises InvalidStep and DuplicateStep, and what the run was left by."""
         self._check_left()
-        if problem := name_problem(name, "a step"):
-            raise InvalidStep(f"{self._task}: the {problem}")
+        NAME.checked(f"{self._task}: the name of a step", name, InvalidStep)
         if name in self._used:
             raise DuplicateStep(
                 f"{self._task}: this run has a step {name!r} already. Steps are told apart by their names: in a loop "

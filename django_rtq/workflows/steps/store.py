@@ -15,8 +15,8 @@ from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.record import HeldEntry, Wait
 from django_rtq.exceptions import JobNotFound, PayloadTooLarge, WrongState
+from django_rtq.workflows import NAME
 
-MAX_STEP_NAME = 100  # characters
 MAX_VALUE_BYTES = 65_536
 MAX_EVENTS = 1_000  # of a job
 MAX_UNREAD = 100  # of them, that it has not read
@@ -85,17 +85,9 @@ class StepStore:
 # -- events
 
 
-def name_problem(value: object, of: str) -> str:
-    """Why this cannot be the name of a step of a job, or of an event; "": it can."""
-    if isinstance(value, str) and 0 < len(value) <= MAX_STEP_NAME and value.isprintable():
-        return ""
-    return f"name of {of} is {str(value)[:200]!r}, but has to be a str of 1 to {MAX_STEP_NAME} printable characters."
-
-
 def written_event(event: object, value: Any) -> str:
     """The value of an event as JSON. Raises ValueError for its name, Unserializable and PayloadTooLarge."""
-    if problem := name_problem(event, "an event"):
-        raise ValueError(f"The {problem}")
+    NAME.checked("The name of an event", event, ValueError)
     text = serializer.dumps(value, what=f"the value of event {event!r}")
     if len(text.encode()) > MAX_VALUE_BYTES:
         raise PayloadTooLarge(

@@ -121,7 +121,7 @@ def test_a_name_may_come_once_in_a_run(redis):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("no_text", "the name of a step is '7', but has to be a str"),
+        ("no_text", "the name of a step is 7, but has to be text of 1 to 100"),
         ("no_utf_8", r"the name of a step is '\\ud800', but"),
         ("no_json", "the result of step 'a' of .*run"),
         ("large", r"the result of step 'a' has 65,538 bytes of JSON, and 65,536 are the most"),
