@@ -5,8 +5,8 @@ from django_rtq.core.extension import Extension
 EXTENSIONS: list[Extension] = [
     Extension(  # databases
         check_tables="django_rtq.databases.checks.check_tables",
-        exactly_once="django_rtq.databases.exactly_once.ExactlyOnce",
-        internal_task="django_rtq.databases.committed_jobs.delete_committed_jobs",
+        exactly_once="django_rtq.databases.exactly_once",
+        internal_task="django_rtq.databases.exactly_once.delete_committed_jobs",
         outbox="django_rtq.databases.outbox",
         relay="django_rtq.databases.relay.OutboxRelay",
         schedules="django_rtq.databases.schedule_rows.deletions_of_rows",

@@ -37,7 +37,7 @@ class Extension:
     chores: str = ""  # (WorkerBroker, queues) -> list[Chore]
     duties: str = ""  # likewise, before promotion and repairs: what limits rest on
     email_check: str = ""  # () -> None: raises what is wrong with RTQ["EMAIL"]
-    exactly_once: str = ""  # (function, name of its task, alias) -> what workers call; .database() checks the option
+    exactly_once: str = ""  # runs functions in a transaction that also commits the id of their job
     forgetting: str = ""  # of a scheduler: (Broker, queues) -> Callable[[], bool]; False: there is more to do
     incident_watcher: str = ""  # (Broker) -> Loop: of a scheduler, if a receiver is connected
     internal_task: str = ""  # a Task of internal_task() in core/tasks/decorator.py

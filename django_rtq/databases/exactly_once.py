@@ -1,7 +1,7 @@
 """Tasks with exactly_once: what the function writes is committed together with a row of the job's id.
 
 Why a row, and not a key in Redis: D77. The row has the result, too. A second run of the job finds it, returns that
-result, and does not call the function. committed_jobs.py deletes old rows.
+result, and does not call the function. An internal task, which schedules start, deletes old rows.
 
 Steps of jobs have rows of their own: see commit_once().
 """
@@ -10,19 +10,27 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, Error, IntegrityError, connections, transaction
 
+from django_rtq.core.broker.brokers import get_broker
+from django_rtq.core.broker.task_backends import places
 from django_rtq.core.conf.config import Config, get_config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import about_current_job, running
+from django_rtq.core.tasks.decorator import internal_task
 from django_rtq.databases.clocks import database_now
 from django_rtq.databases.migrating import advised
 from django_rtq.exceptions import Bury, InvalidTask, PayloadError
+
+if TYPE_CHECKING:
+    from django_rtq.core.broker.broker import Broker
+    from django_rtq.core.broker.redis.commands import Command
 
 logger = logging.getLogger("django_rtq")
 
@@ -49,59 +57,49 @@ def database_option(owner: str, value: object, func: Callable[..., Any]) -> str:
     return alias
 
 
-class ExactlyOnce:
+def run_once(func: Callable[..., Any], task: str, alias: str, /, *args: Any, **kwargs: Any) -> Any:
     """What workers call for a task with exactly_once: the function in a transaction, unless it has committed before."""
+    run = running()
+    job = run.context
+    config = get_config()
+    hooks = None if connections[alias].in_atomic_block else _Hooks()  # inside of a test there is no commit
+    try:
+        with transaction.atomic(using=alias):
+            if hooks is not None:
+                transaction.on_commit(hooks, using=alias)
+            _insert(alias, job.job_id, job.queue_name)
+            result = func(*args, **kwargs)
+            text = kept = _as_json(task, result, config)
+            is_small = run.result_ttl(config) and len(text.encode()) <= config.exactly_once_max_result_bytes
+            if not is_small and not run.keeps_result:
+                kept = _NOT_KEPT
+            _finish(alias, task, job.job_id, kept)
+            if hooks is not None:
+                hooks.take(alias, partial(run.note_commit, text))
+            if run.interruptible is not None:
+                run.interruptible.end()  # before the commit, or not at all
+            return result
+    except _HasCommittedError:
+        text = _select(alias, job.job_id, "result") or _NOT_KEPT  # the row may be deleted by now
+        if run.keeps_result and not text:
+            raise Bury("Its result, which another step of its workflow takes, was not kept in the database.") from None
+        run.committed = text or "null"
+        note = "" if text else f"; {_WHY_NOT_KEPT}"
+        message = "job %s has committed in an earlier run: its function was not called again%s"
+        logger.info(message, job.job_id, note, extra=about_current_job())
+        return serializer.loads(text) if text else None
 
-    database = staticmethod(database_option)
 
-    def __init__(self, func: Callable[..., Any], task: str, alias: str) -> None:
-        self._func = func
-        self._task = task
-        self._alias = alias
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        run = running()
-        job = run.context
-        config = get_config()
-        hooks = None if connections[self._alias].in_atomic_block else _Hooks()  # inside of a test there is no commit
-        try:
-            with transaction.atomic(using=self._alias):
-                if hooks is not None:
-                    transaction.on_commit(hooks, using=self._alias)
-                _insert(self._alias, job.job_id, job.queue_name)
-                result = self._func(*args, **kwargs)
-                text = kept = self._as_json(result, config)
-                is_small = run.result_ttl(config) and len(text.encode()) <= config.exactly_once_max_result_bytes
-                if not is_small and not run.keeps_result:
-                    kept = _NOT_KEPT
-                _finish(self._alias, self._task, job.job_id, kept)
-                if hooks is not None:
-                    hooks.take(self._alias, partial(run.note_commit, text))
-                if run.interruptible is not None:
-                    run.interruptible.end()  # before the commit, or not at all
-                return result
-        except _HasCommittedError:
-            text = _select(self._alias, job.job_id, "result") or _NOT_KEPT  # the row may be deleted by now
-            if run.keeps_result and not text:
-                raise Bury(
-                    "Its result, which another step of its workflow takes, was not kept in the database."
-                ) from None
-            run.committed = text or "null"
-            note = "" if text else f"; {_WHY_NOT_KEPT}"
-            message = "job %s has committed in an earlier run: its function was not called again%s"
-            logger.info(message, job.job_id, note, extra=about_current_job())
-            return serializer.loads(text) if text else None
-
-    def _as_json(self, result: Any, config: Config) -> str:
-        """Raises Bury for a result that cannot be stored: after the commit the job could not fail any more."""
-        if result is None:
-            return "null"
-        try:
-            text = serializer.dumps(result, what=f"the result of {self._task}")
-            running().check_result(text, config)
-        except PayloadError as error:
-            raise Bury(str(error)) from error
-        return text
+def _as_json(task: str, result: Any, config: Config) -> str:
+    """Raises Bury for a result that cannot be stored: after the commit the job could not fail any more."""
+    if result is None:
+        return "null"
+    try:
+        text = serializer.dumps(result, what=f"the result of {task}")
+        running().check_result(text, config)
+    except PayloadError as error:
+        raise Bury(str(error)) from error
+    return text
 
 
 class _Hooks:
@@ -203,6 +201,52 @@ def _finish(alias: str, task: str, job_id: str, result: str) -> None:
     ) from cause
 
 
+def _rows(alias: str) -> Any:
+    return apps.get_model("django_rtq", "CommittedJob")._base_manager.using(alias)
+
+
 def _select(alias: str, job_id: str, column: str) -> Any:
-    rows = apps.get_model("django_rtq", "CommittedJob")._base_manager.using(alias)
-    return rows.filter(pk=job_id).values_list(column, flat=True).first()
+    return _rows(alias).filter(pk=job_id).values_list(column, flat=True).first()
+
+
+# -- deletes the rows of jobs that have committed
+
+ROWS_AT_ONCE = 500
+
+
+@internal_task
+def delete_committed_jobs(database: str) -> int:
+    """Delete the rows of jobs that committed RTQ["EXACTLY_ONCE_DAYS"] ago and are not in Redis. Returns how many.
+
+    A job that is still in Redis can run again, as a dead letter that is requeued or in a paused queue: its row is
+    checked again after the same time. It may be interrupted anywhere and run again.
+    """
+    rows = _rows(database)
+    before = database_now() - timedelta(days=get_config().exactly_once_days)
+    old = rows.filter(committed_at__lt=before).order_by("committed_at")
+    deleted, jobs = 0, list(old.values_list("job_id", flat=True)[:ROWS_AT_ONCE])
+    while jobs:
+        ids = {row_id: row_id.partition(STEP_MARK)[0] for row_id in jobs}
+        wanted = list(dict.fromkeys(ids.values()))
+        stored = set[str]().union(*(known_jobs(get_broker(place), wanted, with_ended=False) for place in places()))
+        gone = [row_id for row_id in jobs if ids[row_id] not in stored]
+        rows.filter(pk__in=gone).delete()
+        rows.filter(pk__in=[row_id for row_id in jobs if ids[row_id] in stored]).update(committed_at=database_now())
+        deleted += len(gone)
+        jobs = list(old.values_list("job_id", flat=True)[:ROWS_AT_ONCE])
+    return deleted
+
+
+def known_jobs(broker: Broker, job_ids: Sequence[str], *, with_ended: bool = True) -> set[str]:
+    """Those of these jobs that are live or dead letters, or have an outcome that is kept (`with_ended`).
+
+    It asks all queues: a job may have been requeued in another one.
+    """
+    known: set[str] = set()
+    for keys in map(broker.keys.of, broker.queue_names()):
+        for key in (keys.jobs, keys.results) if with_ended else (keys.jobs,):
+            missing = [job_id for job_id in job_ids if job_id not in known]
+            commands: list[Command] = [("HEXISTS", key, job_id) for job_id in missing]
+            replies = broker.redis.execute(commands, resend=True) if commands else []
+            known.update(job_id for job_id, reply in zip(missing, replies, strict=True) if reply)
+    return known

@@ -23,7 +23,7 @@ from django_rtq.core.extension import required
 from django_rtq.core.jobs.job import about_jobs, made_ms
 from django_rtq.core.threads import Loop
 from django_rtq.databases.clocks import database_now
-from django_rtq.databases.committed_jobs import known_jobs
+from django_rtq.databases.exactly_once import known_jobs
 from django_rtq.databases.migrating import with_advice
 from django_rtq.databases.outbox import WORKFLOW_FORMAT, OutboxRow, delete, outbox_rows, read_call, rows_of
 from django_rtq.exceptions import (

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django_rtq.core.conf.option import text
-
 if TYPE_CHECKING:
     from django_rtq.core.broker.broker import Broker
     from django_rtq.workflows.steps.store import StepStore
     from django_rtq.workflows.store import WorkflowStore
-
-NAME = text(100, least=1)  # of workflows and their keys, of steps of jobs, and of events
 
 
 def workflow_store(broker: Broker) -> WorkflowStore:

@@ -21,7 +21,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.task_backends import place_of, place_of_job
 from django_rtq.core.conf.config import DATABASE, get_config
-from django_rtq.core.conf.option import one_of
+from django_rtq.core.conf.option import NAME, one_of
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.core.tasks.calls import client_name
@@ -31,7 +31,7 @@ from django_rtq.core.transactions import OnCommit, awaited_transaction, has_tran
 from django_rtq.databases.outbox import delete_or_log, store_text
 from django_rtq.exceptions import BrokerError, InvalidTask, InvalidWorkflow, QueueFull
 from django_rtq.scale import placement
-from django_rtq.workflows import NAME, workflow_store
+from django_rtq.workflows import workflow_store
 from django_rtq.workflows.handle import Workflow
 from django_rtq.workflows.results import ResultOf, StepResults, references_in
 

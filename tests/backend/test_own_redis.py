@@ -24,7 +24,7 @@ from django_rtq.core.conf.config import get_config
 from django_rtq.core.scheduler.registry import declared_schedules, schedules_in
 from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
-from django_rtq.databases.committed_jobs import delete_committed_jobs
+from django_rtq.databases.exactly_once import delete_committed_jobs
 from django_rtq.databases.outbox import outbox_lag
 from django_rtq.databases.relay import relay
 from django_rtq.exceptions import ConfigurationError

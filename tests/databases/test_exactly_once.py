@@ -17,7 +17,7 @@ from django_rtq.core.conf.config import Config
 from django_rtq.core.extension import parts
 from django_rtq.core.scheduler.registry import declared_schedules
 from django_rtq.core.tasks import registry
-from django_rtq.databases.committed_jobs import delete_committed_jobs
+from django_rtq.databases.exactly_once import delete_committed_jobs
 from django_rtq.exceptions import Bury, InvalidTask
 from django_rtq.extensions import EXTENSIONS
 from django_rtq.models import CommittedJob
@@ -502,7 +502,7 @@ def test_the_rows_of_jobs_that_may_run_again_are_kept(broker, effects):
 
 
 def test_rows_are_deleted_step_by_step(broker, database, monkeypatch):
-    monkeypatch.setattr("django_rtq.databases.committed_jobs.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("django_rtq.databases.exactly_once.ROWS_AT_ONCE", 2)
     for number in range(5):
         commit(f"old-{number}", days=9)
     stored = once_tasks.effect.delay("a")

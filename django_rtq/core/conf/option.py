@@ -172,4 +172,5 @@ def list_of_names(noun: str, example: str) -> Kind:
 
 
 ANY = Kind("anything", lambda value: value)
+NAME = text(100, least=1)  # of workflows and their keys, of steps of jobs, and of events
 FLAG = accepts(lambda value: isinstance(value, bool), "True or False")

@@ -210,7 +210,7 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
             schedule=schedules_option(self.name, self.schedule),
         )
         if self.exactly_once != "":
-            self._set(exactly_once=required("exactly_once").database(self.name, self.exactly_once, self.func))
+            self._set(exactly_once=required("exactly_once").database_option(self.name, self.exactly_once, self.func))
         if self.batch is not None:
             _check_batch(self)
         self._check_options(OPTIONS)
@@ -401,7 +401,9 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
         return self.using(on_commit=named_database(self.on_commit) or True)
 
     def _in_transaction(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        return required("exactly_once")(func, self.name, str(self.exactly_once)) if self.exactly_once else func
+        if not self.exactly_once:
+            return func
+        return partial(required("exactly_once").run_once, func, self.name, self.exactly_once)
 
     def _send(self, arguments: Iterable[Arguments], all_or_none: bool = False) -> Handles:
         """Enqueue jobs, inside of middleware if there is any. Raises what delay() raises."""

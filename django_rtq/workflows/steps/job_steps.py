@@ -35,6 +35,7 @@ from django.db.models import QuerySet
 from django.db.models.query import ModelIterable
 
 from django_rtq.core.broker.redis.commands import Pause, arun_steps, raised, run_steps
+from django_rtq.core.conf.option import NAME
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.record import Wait
 from django_rtq.core.threads import ReconnectDelay
@@ -48,7 +49,6 @@ from django_rtq.exceptions import (
     JobSuspended,
     PayloadError,
 )
-from django_rtq.workflows import NAME
 from django_rtq.workflows.steps.store import Holder, Remembered, StepStore
 
 R = TypeVar("R")

@@ -12,10 +12,10 @@ from django_rtq.core.broker.one_job import check_id, names_to_ask, other_place
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
 from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
+from django_rtq.core.conf.option import NAME
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.record import HeldEntry, Wait
 from django_rtq.exceptions import JobNotFound, PayloadTooLarge, WrongState
-from django_rtq.workflows import NAME
 
 MAX_VALUE_BYTES = 65_536
 MAX_EVENTS = 1_000  # of a job

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from django_rtq.databases.committed_jobs import known_jobs
+from django_rtq.databases.exactly_once import known_jobs
 from tests.console.admin.conftest import MAIL, body, text, url_of
 from tests.support.jobs import ERROR, QUEUE, claimed_job, dead_job, queued_job, settle
 

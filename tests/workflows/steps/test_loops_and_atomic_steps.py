@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from django_rtq import InvalidStep, JobContext, task
-from django_rtq.databases.committed_jobs import delete_committed_jobs
+from django_rtq.databases.exactly_once import delete_committed_jobs
 from django_rtq.models import CommittedJob
 from django_rtq.testing import drain, eager
 from django_rtq.workflows import step_store
