@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,6 @@ from django_rtq.core.scheduler.registry import (
     schedules_in,
 )
 
-Keep = Callable[[ScheduledTask], bool]
 _UNKNOWN = ScheduleState(last_slot_ms=0, last_job="-", definition="", began_ms=0)
 MISSED_MS = 120_000  # a slot that is later is missed; a scheduler looks at least once a minute
 
@@ -51,8 +50,8 @@ class ScheduleStatus:
     is_bad: bool = False  # whether something is wrong
 
 
-def read_schedules(place: str, *, keep: Keep = lambda entry: True, with_jobs: bool = True) -> list[ScheduleStatus]:
-    """The schedules of a Redis, or those to keep, disabled ones included, by name, then the invalid ones.
+def read_schedules(place: str, *, with_jobs: bool = True) -> list[ScheduleStatus]:
+    """The schedules of a Redis, disabled ones included, by name, then the invalid ones.
 
     Two round trips, or one without the states of their last jobs. Two more if rows were changed since this process read
     them. Raises BrokerError and ConfigurationError.
@@ -60,8 +59,7 @@ def read_schedules(place: str, *, keep: Keep = lambda entry: True, with_jobs: bo
     declared, store = schedules_in(place, get_config()), get_broker(place).schedules
     while True:
         stored = store.last_read
-        found, broken = load_schedules(declared, stored)
-        entries = list(filter(keep, found))
+        entries, broken = load_schedules(declared, stored)
         now_ms, states = store.states(_queues_of(entries))
         if store.latest_version == stored.version:
             break

@@ -21,7 +21,7 @@ from django_rtq.console.reading.queues import unserved
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.render.column import JOB_STATE, TASK, TEXT, Column, Kind, PageUrl, State, states
 from django_rtq.console.render.sheet import Sheet
-from django_rtq.console.schedule_status import Keep, ScheduleStatus, read_schedules
+from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
 from django_rtq.core.broker.task_backends import alias_of, places
 from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.schedules import START_FORMAT, Schedule
@@ -124,15 +124,12 @@ class Schedules(Sheet[ScheduleStatus]):
         Column("problem", "", css=lambda row: "rtq-is-bad" if row.is_bad else "rtq-soft", under="name"),
     )
 
-    def read(self, readers: Readers, keep: Keep = lambda entry: True) -> Sequence[ScheduleStatus]:
-        """Those of all Redis, or those to keep: first what does not run. Raises BrokerError, ConfigurationError."""
-        found = readers.in_places(places(), lambda place: read_schedules(place, keep=keep))
-        rows = self.rows(readers, joined(found.values()))
+    def read(
+        self, readers: Readers, fits: Callable[[ScheduleStatus], bool] = lambda status: True
+    ) -> Sequence[ScheduleStatus]:
+        """Those of all Redis that fit: first what does not run. Raises BrokerError and ConfigurationError."""
+        rows = self.rows(readers, filter(fits, joined(readers.in_places(places(), read_schedules).values())))
         return sorted(rows, key=lambda row: (not row.is_bad, not row.problem, row.name))
-
-    def of_task(self, readers: Readers, task: str) -> Sequence[ScheduleStatus]:
-        """Those of a task. Raises BrokerError and ConfigurationError."""
-        return [row for row in self.read(readers, lambda entry: entry.task.name == task) if row.task == task]
 
     def rows(self, readers: Readers, statuses: Iterable[ScheduleStatus]) -> list[ScheduleStatus]:
         """These, first the valid ones, with why each does not run, as far as its Redis answers. Raises BrokerError."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -69,16 +69,6 @@ class ScheduleForm(forms.ModelForm):
         return restore_secrets(self.cleaned_data["kwargs"], self._redacted_arguments["kwargs"], self.instance.kwargs)
 
 
-class ScheduleList(ChangeList):
-    """A change list that reads the status of all its rows from Redis at once."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        """The rows, each with its status."""
-        super().get_results(request)
-        self.result_list = list(self.result_list)
-        attach_status(self.result_list, request)
-
-
 class ScheduleAdmin(admin.ModelAdmin):
     """The list of schedules and the form of each."""
 
@@ -106,7 +96,11 @@ class ScheduleAdmin(admin.ModelAdmin):
             **declared,
             **(extra_context or {}),
         }
-        return super().changelist_view(request, context)
+        page = super().changelist_view(request, context)
+        if "cl" in (found := getattr(page, "context_data", {})):
+            found["cl"].result_list = rows = list(found["cl"].result_list)
+            attach_status(rows, request)
+        return page
 
     def _declared(self, request: HttpRequest) -> dict[str, Any]:
         """The schedules that are no rows, and fit the search of the list. Nothing if Redis does not answer."""
@@ -115,7 +109,7 @@ class ScheduleAdmin(admin.ModelAdmin):
             request.user.has_perm(permissions.VIEW),
         )
         try:
-            declared = SCHEDULES.read(_readers_of_all(request), lambda entry: entry.source != "admin")
+            every = SCHEDULES.read(_readers_of_all(request), lambda status: status.source != "admin")
         except RTQError:  # the list says it: see attach_status()
             return {}
 
@@ -123,14 +117,9 @@ class ScheduleAdmin(admin.ModelAdmin):
             is_here = name == "schedule_changelist"
             return page_url(self.admin_site.name, name, *args, **options) if may_see and not is_here else ""
 
-        declared = [row for row in declared if row.source != "admin"]  # those that cannot run
-        rows = [row for row in declared if any(wanted in text.casefold() for text in (row.name, row.task, row.queue))]
+        rows = [row for row in every if any(wanted in text.casefold() for text in (row.name, row.task, row.queue))]
         shown = tables(SCHEDULES, rows[:MAX_SHOWN], Viewer(url=url, may=request.user.has_perm), label=_DECLARED)
         return {"tables": shown, "more_schedules": max(0, len(rows) - MAX_SHOWN)}
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """See ScheduleList."""
-        return ScheduleList
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Schedule | None:
         """The schedule with its status."""

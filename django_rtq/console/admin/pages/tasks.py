@@ -80,7 +80,7 @@ class TaskAdmin(PageAdmin):
 
     def _schedules(self, request: HttpRequest, name: str) -> list[Table]:
         try:
-            rows = SCHEDULES.of_task(place_of(request).readers, name)
+            rows = SCHEDULES.read(place_of(request).readers, lambda status: status.task == name)
         except ConfigurationError:  # `manage.py check` says it, and so does the overview
             return []
         may_list = bool(entry_url(request, self.admin_site, "schedule"))
