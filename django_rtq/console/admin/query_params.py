@@ -1,4 +1,4 @@
-"""Reads and validates parameters of URLs and forms."""
+"""Reads and validates what requests say: parameters of URLs and forms, and the header of a refresh."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from django_rtq.core.conf.queue_options import is_queue_name
 MAX_TEXT_LENGTH = 300  # characters
 MAX_CURSOR = 4000  # characters: it may have a place in each of many shards
 MAX_IDS = 1000  # selected jobs in one form
+MAX_DIGESTS = 100
+#: Sent by live.js, which fetches the page again (D42): the digests of its regions. Those that have not changed are sent
+#: empty, and nothing but regions is rendered.
+REFRESH_HEADER = "X-RTQ-Refresh"
 
 
 def get_text(data: QueryDict, name: str, max_length: int = MAX_TEXT_LENGTH) -> str:
@@ -37,6 +41,11 @@ def get_int(data: QueryDict, name: str, default: int, *, minimum: int = 0, maxim
 def get_ids(data: QueryDict) -> list[str]:
     """The ids of the selected jobs, without duplicates, MAX_IDS at most."""
     return [i for i in dict.fromkeys(data.getlist("id")) if 0 < len(i) <= MAX_TEXT_LENGTH][:MAX_IDS]
+
+
+def get_digests(request: HttpRequest) -> frozenset[str]:
+    """The regions that the browser has; empty if this is no refresh."""
+    return frozenset(request.headers.get(REFRESH_HEADER, "").split()[:MAX_DIGESTS])
 
 
 def given(request: HttpRequest) -> QueryDict:

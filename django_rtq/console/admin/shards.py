@@ -15,7 +15,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
-from django_rtq.console.admin.refreshing import REFRESH_HEADER
+from django_rtq.console.admin.query_params import REFRESH_HEADER
 from django_rtq.console.nouns import Place
 from django_rtq.console.shards import AllShards
 from django_rtq.core.broker.task_backends import place_of_job, shard_numbers, shard_of, shard_place

@@ -13,7 +13,7 @@
                    set: (value) => { try { localStorage.rtqLive = value; } catch { /* private mode */ } } };
   const language = bar.closest("[lang]")?.lang || undefined; // our texts may be English on a page in another language
   const ago = new Intl.RelativeTimeFormat(language, { style: "short" });
-  let [isOn, ended, wait, timer, lastRefresh, etag] = [storage.get() !== "off", false, usual, 0, new Date(), ""];
+  let [isOn, ended, wait, timer, lastRefresh] = [storage.get() !== "off", false, usual, 0, new Date()];
 
   const showStatus = (text, state) => {
     bar.dataset.rtqState = state;
@@ -40,10 +40,7 @@
   const swap = (fresh, isLast) => regions().forEach((old) => {
     const region = fresh.querySelector(`[data-rtq-live="${old.dataset.rtqLive}"]`);
     if (!region || isSame(region, old)) return;
-    if (inUse(old) && !isLast) {
-      etag = ""; // to be asked for again
-      return;
-    }
+    if (inUse(old) && !isLast) return; // it is asked for again
     old.querySelectorAll("details[id]").forEach((details) => {
       const same = region.querySelector(`#${CSS.escape(details.id)}`);
       if (same) same.open = details.open;
@@ -58,14 +55,12 @@
 
   const end = (text) => { ended = true; button.hidden = age.hidden = true; showStatus(text, "stale"); };
   const refresh = async () => {
-    const headers = { "X-RTQ-Refresh": digests() || "1", ...(etag && { "If-None-Match": etag }) };
     try {
       const answer = await fetch(location.href,
-        { headers, redirect: "manual", signal: AbortSignal.timeout(timeout) });
+        { headers: { "X-RTQ-Refresh": digests() || "1" }, redirect: "manual", signal: AbortSignal.timeout(timeout) });
       if (answer.type === "opaqueredirect" || answer.status === 403) return end(bar.dataset.rtqEnded);
-      if (!answer.ok && ![304, 404].includes(answer.status)) throw new Error(answer.status);
-      etag = answer.headers.get("ETag") || "";
-      if (answer.status !== 304) swap(new DOMParser().parseFromString(await answer.text(), "text/html"), answer.status === 404);
+      if (!answer.ok && answer.status !== 404) throw new Error(answer.status);
+      swap(new DOMParser().parseFromString(await answer.text(), "text/html"), answer.status === 404);
       if (answer.status === 404) return end(bar.dataset.rtqGone); // for example a job that someone else has discarded
       [wait, lastRefresh] = [usual, new Date()];
       if (isOn) showStatus(bar.dataset.rtqOn, "on");

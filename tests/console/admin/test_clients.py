@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from django_rtq.console.admin.refreshing import REFRESH_HEADER
+from django_rtq.console.admin.query_params import REFRESH_HEADER
 from django_rtq.core.jobs.job import JobState
 from tests.console.admin.conftest import ALL, logged, text
 from tests.console.admin.test_dead_letters import BULK, hidden_fields, said

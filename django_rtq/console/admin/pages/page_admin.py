@@ -12,6 +12,7 @@ from django.contrib.auth.context_processors import PermWrapper
 from django.core.exceptions import PermissionDenied
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.middleware.gzip import GZipMiddleware
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import get_language
@@ -21,7 +22,6 @@ from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation
-from django_rtq.console.admin.refreshing import REFRESH_HEADER, answer_refresh, known_digests
 from django_rtq.console.admin.shards import in_shard, shard_links
 from django_rtq.console.admin.urls import page_url
 from django_rtq.console.nouns import Place
@@ -45,6 +45,7 @@ from django_rtq.models import AdminEntry
 
 MAX_PAGES = 10**6
 _LEVELS = {"done": messages.SUCCESS, "nothing": messages.WARNING, "refused": messages.WARNING}
+_GZIP = GZipMiddleware(lambda request: HttpResponse())  # tables shrink to a tenth
 View = Callable[..., HttpResponse]
 
 
@@ -236,7 +237,7 @@ class PageAdmin(admin.ModelAdmin):
 
         Forms and confirmation pages are not refreshed, so that they do not change while someone uses them.
         """
-        refreshes, readers = REFRESH_HEADER in request.headers, place_of(request).readers
+        refreshes, readers = query_params.REFRESH_HEADER in request.headers, place_of(request).readers
         seconds = get_config().admin_refresh_seconds
         frame = {} if refreshes else self._site_context(request)
         whole = {
@@ -245,7 +246,7 @@ class PageAdmin(admin.ModelAdmin):
             "opts": self.opts,
             "may": PermWrapper(request.user)["django_rtq"],
             "site_name": self.admin_site.name,
-            "known_digests": known_digests(request),
+            "known_digests": query_params.get_digests(request),
             "counts": {} if is_form or status != 200 else _counts(readers),
             "refresh_seconds": None if is_form or status != 200 else seconds or None,
             "of_all_shards": all_shards_of(request),
@@ -254,7 +255,7 @@ class PageAdmin(admin.ModelAdmin):
         }
         page = TemplateResponse(request, f"admin/django_rtq/{template}", whole, status=status)
         if refreshes and status == 200:
-            page.add_post_render_callback(partial(answer_refresh, request))
+            page.add_post_render_callback(partial(_GZIP.process_response, request))
         return page
 
     def url(self, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:

@@ -13,7 +13,7 @@ from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.admin import overview, query_params
 from django_rtq.console.admin.pages.job_lists import JobTable
 from django_rtq.console.admin.pages.page_admin import PageAdmin, place_of, wanted_in
-from django_rtq.console.admin.refreshing import REFRESH_HEADER
+from django_rtq.console.admin.query_params import REFRESH_HEADER
 from django_rtq.console.admin.time_charts import SPANS, history_charts
 from django_rtq.console.formatting import format_duration
 from django_rtq.console.incidents import look
