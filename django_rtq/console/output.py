@@ -53,7 +53,8 @@ def on_clock(at: datetime | None) -> str:
 
 def facts(item: object, names: Iterable[str]) -> dict[str, Any]:
     """These attributes, for JSON."""
-    return {name: getattr(item, name) for name in names}
+    values = ((name, getattr(item, name)) for name in names)
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values}
 
 
 class ProgressLine:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from itertools import starmap
 from typing import Any, TypeVar
 
@@ -40,8 +39,9 @@ T = TypeVar("T")
 LISTED = 50  # unless --limit says otherwise
 NONE_AT_ALL = "There are no jobs."
 NO_MATCH = "No job matches."
-_CALL = ("args", "kwargs", "headers", "options")
-_FAILURE = ("worker", "version", "seconds", "error_class", "error", "traceback", "together")
+_FAILURE = ("worker", "version", "seconds", "error_class", "error", "traceback", "together", "ended_at")
+# What text tells of each failed run, or at the end.
+_LATER = ("error_class", "error", "traceback", "time", "failures", "steps", "log")
 
 
 class Command(SheetCommand):
@@ -102,14 +102,14 @@ class Command(SheetCommand):
     def do_show(self, options: dict[str, Any]) -> None:
         readers = self.readers
 
-        def find(name: str) -> tuple[JobDetails, str, int | None, WorkflowStep | None]:
+        def find(name: str) -> tuple[JobDetails, dict[str, Any]]:
             job, position = readers.find_with_position(name, options["queue"])
-            place = place_of_job(readers.place, in_named_queue(job, options).id)
-            return redacted(job), waiting_reason(job, position), shard_of(place), step_of(job.id, place)
+            place, job = place_of_job(readers.place, in_named_queue(job, options).id), redacted(job)
+            return job, job_facts(job, waiting_reason(job, position), shard_of(place), step_of(job.id, place))
 
         jobs, problems = self._find(options, find)
         if options["json"]:
-            self.print_json(starmap(job_dict_in_full, jobs))
+            self.print_json(told for _, told in jobs)
         else:
             self.stdout.write("\n\n".join(map("\n".join, starmap(job_lines, jobs))))
         self._report_problems(options, problems)
@@ -138,34 +138,30 @@ class Command(SheetCommand):
 # -- one job, redacted
 
 
-def job_dict_in_full(
-    job: JobDetails, waiting_reason: str, shard: int | None, member: WorkflowStep | None
-) -> dict[str, Any]:
-    """A job as JSON, with all that is known of it."""
+def job_facts(job: JobDetails, waiting: str, shard: int | None, member: WorkflowStep | None) -> dict[str, Any]:
+    """All that is known of a job, as JSON."""
     return {
-        **JOBS.as_dict(job, of_shards=shard is not None),
-        "waiting_reason": waiting_reason,
+        **facts(job, ("id", "state")),
+        "waiting_reason": waiting,
         "exactly_once": written_text(job) or None,
-        "workflow": member and {"id": member.workflow.id, "name": member.workflow.name, "step": member.step.number},
-        **facts(job, ("options", "is_stopping", "seconds", "result", "event", "is_asleep")),
-        "failures": [
-            {"attempt": attempt.number, **_with_time(attempt, _FAILURE, "ended_at")} for attempt in job.attempts
-        ],
-        "steps": [_with_time(step, ("name", "seconds", "result"), "ended_at") for step in job.steps],
-        "log": [_with_time(line, ("attempt", "level", "logger", "text"), "at") for line in job.log],
+        "workflow": member and {**facts(member.workflow, ("id", "name")), "step": member.step.number},
+        "blocked": member and member.blocked_by,
+        **JOBS.as_dict(job, of_shards=shard is not None),
+        **facts(job, ("options", "crashes", "is_stopping", "seconds", "version", "result", "event", "is_asleep")),
+        "failures": [{"attempt": attempt.number, **facts(attempt, _FAILURE)} for attempt in job.attempts],
+        "steps": [facts(step, ("name", "ended_at", "seconds", "result")) for step in job.steps],
+        "log": [facts(line, ("attempt", "at", "level", "logger", "text")) for line in job.log],
     }
 
 
-def _with_time(item: object, names: Sequence[str], time: str) -> dict[str, Any]:
-    at: datetime | None = getattr(item, time)
-    return {**facts(item, names), time: at.isoformat() if at else None}
-
-
-def job_lines(job: JobDetails, waiting_reason: str, shard: int | None, member: WorkflowStep | None) -> Iterator[str]:
-    """A job as text, a fact on each line, and its failed runs with their tracebacks, the newest first."""
-    for name, text in _facts(job, waiting_reason, shard, member).items():
-        if text:
-            yield f"{name + ':':<12}{one_line(text)}"
+def job_lines(job: JobDetails, told: Mapping[str, Any]) -> Iterator[str]:
+    """The same as text, a fact on each line, and its failed runs with their tracebacks, the newest first."""
+    for name, value in told.items():
+        is_told = job.state is JobState.SUCCEEDED if name == "result" else value or name == "shard"
+        if is_told and name not in _LATER:
+            text = on_clock(getattr(job, name)) if name in TIMES else value
+            text = text if isinstance(text, str) and name != "result" else as_json(value)
+            yield f"{name.replace('_', ' ').capitalize() + ':':<16}{one_line(text)}"
     for attempt in reversed(job.attempts):
         heading = ": ".join(filter(None, (attempt.error_class, attempt.error)))
         call = f", call of {attempt.together}" if attempt.together > 1 else ""
@@ -176,44 +172,12 @@ def job_lines(job: JobDetails, waiting_reason: str, shard: int | None, member: W
             f"{duration(attempt.seconds)}{version}{call}: {one_line(heading)}"
         )
         yield from (f"  {one_line(line)}" for line in attempt.traceback.splitlines())
-    yield from _steps(job)
-    yield from _log(job)
-
-
-def _facts(job: JobDetails, waiting_reason: str, shard: int | None, member: WorkflowStep | None) -> dict[str, str]:
-    """What is printed of it, by name; "": nothing."""
-    result = "(lost)" if job.is_result_lost else as_json(job.result)
-    failed, crashed, flow = number(job.failures), number(job.crashes), member and member.workflow
-    step = member and f"This is a job of step {member.step.number}, {member.step.task}"
-    return {
-        "Job": job.id,
-        "State": f"{job.state}, asked to stop" if job.is_stopping else str(job.state),
-        "Waiting": waiting_reason,
-        "Written": written_text(job),
-        "Task": job.task or "(unreadable)",
-        "Queue": job.queue,
-        "Shard": "" if shard is None else str(shard),
-        "Client": job.client or "-",
-        "Workflow": f"{flow.id} {flow.name}, {flow.state}. {step}" if flow else "",
-        "Blocked": member.blocked_by if member else "",
-        **{name.capitalize(): as_json(value) for name in _CALL if (value := getattr(job, name))},
-        "Priority": str(job.priority or ""),
-        "Attempts": f"{number(job.attempt)} ({failed} failed, {crashed} crashed)",
-        **{name.removesuffix("_at").capitalize(): on_clock(at) for name in TIMES if (at := getattr(job, name))},
-        "Worker": job.worker,
-        "Progress": str(job.progress or ""),
-        "Ran for": "" if job.seconds is None else duration(job.seconds),
-        "Result": result if job.state is JobState.SUCCEEDED else "",
-    }
-
-
-def _steps(job: JobDetails) -> Iterator[str]:
     if job.steps:
-        yield ""
-        yield "Finished steps:"
+        yield from ("", "Finished steps:")
     for step in job.steps:
         how = "event" if step.seconds is None else duration(step.seconds)
         yield f"  {on_clock(step.ended_at)} {one_line(step.name)} ({how}): {one_line(as_json(step.result))[:200]}"
+    yield from _log(job)
 
 
 def _log(job: JobDetails) -> Iterator[str]:

@@ -118,12 +118,12 @@ class Jobs(Sheet[JobDetails]):
 
     def facts(self, row: JobDetails) -> Mapping[str, Any]:
         """As it is stored, with its newest failure."""
-        newest, times = Attempt.read(row.errors[-1] if row.errors else {}), {**facts(row, TIMES), "time": time_of(row)}
+        newest, time = Attempt.read(row.errors[-1] if row.errors else {}), time_of(row)
         return {
             "state": str(row.state),
-            **facts(row, ("task", "priority", "args", "kwargs", "headers")),
+            **facts(row, ("task", "priority", "args", "kwargs", "headers", *TIMES)),
             **facts(newest, ("error_class", "error", "traceback")),
-            **{name: at.isoformat() if at else None for name, at in times.items()},
+            "time": time and time.isoformat(),
         }
 
     def where(self, row: JobDetails) -> tuple[Sequence[str], Mapping[str, str]]:

@@ -312,7 +312,7 @@ def test_a_job_that_runs_exactly_once_says_that_it_has_committed(broker, viewer)
     CommittedJob.objects.create(job_id=job.id, queue=QUEUE, committed_at=timezone.now())
 
     assert "A run has committed." in text(viewer.get(f"{PAGE}{job.id}/"))
-    assert "Written:    A run has committed." in run("rtq_jobs", "show", job.id).out
+    assert "Exactly once:   A run has committed." in run("rtq_jobs", "show", job.id).out
     retrying = retrying_job(broker, body=json.dumps({"task": once_tasks.wait.name}))
     assert "Nothing was written" in run("rtq_jobs", "show", retrying.id, "--json").json[0]["exactly_once"]
 

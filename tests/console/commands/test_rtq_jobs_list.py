@@ -211,7 +211,7 @@ def test_show_prints_all_of_a_job(broker):
     ran = run("rtq_jobs", "show", job_id)
 
     facts = dict(re.findall(r"^(\w[\w ]*): +(.*)$", ran.out, re.MULTILINE))
-    assert (facts["Job"], facts["State"], facts["Queue"], facts["Client"]) == (job_id, "dead", "bulk", "acme")
+    assert (facts["Id"], facts["State"], facts["Queue"], facts["Client"]) == (job_id, "dead", "bulk", "acme")
     assert facts["Kwargs"] == f'{{"token": "{HIDDEN}"}}'
     assert re.search(
         r"^Attempt 1 failed, .*: shop.errors.OutOfOrder: it broke\n  Traceback .*\n    here$", ran.out, re.M
@@ -259,7 +259,7 @@ def test_show_says_why_a_job_waits_also_where_users_read_another_language(broker
     with override("pt-br"):
         ran = run("rtq_jobs", "show", job.id)
 
-    (line,) = [line for line in ran.out.splitlines() if line.startswith("Waiting:")]
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("Waiting reason:")]
     assert "Its client was paused by eve, " in line
     assert "No worker serves this queue." in line
     assert (

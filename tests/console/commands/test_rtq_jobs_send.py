@@ -63,7 +63,7 @@ def test_show_says_what_it_waits_for_and_what_it_has_done(broker, options, words
     shown = run("rtq_jobs", "show", job.id).out
 
     assert words in shown
-    assert "State:      scheduled" in shown
+    assert "State:          scheduled" in shown
     assert 'charge (2 ms): {"id": 7}' in shown
     (told,) = run("rtq_jobs", "show", job.id, "--json").json
     assert (told["event"], told["is_asleep"]) == ("" if "waits_for" in options else "approved", "waits_for" in options)

@@ -118,5 +118,5 @@ def reasons():
 def test_the_command_says_it(broker):
     shown = run("rtq_jobs", "show", two_flows(broker)[0]).out
 
-    assert f"Workflow:   {FLOW} flow, blocked. This is a job of step 0, t" in shown
-    assert "Blocked:    2 of 3 jobs of step t are dead." in shown
+    assert f'Workflow:       {{"id": "{FLOW}", "name": "flow", "step": 0}}' in shown
+    assert "Blocked:        2 of 3 jobs of step t are dead." in shown
