@@ -23,8 +23,7 @@ from django_rtq import JobState, task, workflow
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.workflows import workflow_store
-from tests.support.claims import take_all
-from tests.support.jobs import QUEUE, claim, settle
+from tests.support.jobs import QUEUE, claim, settle, take_all
 from tests.support.single_steps import renew, repair_lanes, trim
 
 WITHOUT = "without fakeredis and lupa nobody knows whether quick tests of projects work: pip install 'fakeredis[lua]'"

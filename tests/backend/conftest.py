@@ -13,7 +13,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.tasks import registry
 from testproject.redis_server import PrivateRedis
 from tests.core.worker.conftest import databases_of_the_session, journal, rtq_worker  # noqa: F401
-from tests.support.receivers import receiving
+from tests.support.jobs import receiving
 from tests.support.redis_server import Redis
 from tests.support.waiting import wait_until
 

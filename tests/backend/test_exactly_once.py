@@ -11,7 +11,7 @@ from django_rtq.core.tasks import registry
 from django_rtq.models import CommittedJob
 from django_rtq.testing import eager
 from tests.app import django_tasks as tasks
-from tests.support.receivers import receiving
+from tests.support.jobs import receiving
 
 RUNNING, FAILED, SUCCESSFUL = TaskResultStatus.RUNNING, TaskResultStatus.FAILED, TaskResultStatus.SUCCESSFUL
 

@@ -10,7 +10,7 @@ from django_rtq import signals
 from django_rtq.core import logs
 from django_rtq.core.jobs.failure import LONGEST_MESSAGE
 from django_rtq.core.jobs.job import Job
-from tests.support.receivers import receiving
+from tests.support.jobs import receiving
 
 JOB = Job(id="j1", task="shop.tasks.mail", queue="mail", client="acme", args=["a secret"], attempt=2)
 RECLAIMED = {"queue": "mail", "worker": "", "job_ids": [], "buried_ids": []}

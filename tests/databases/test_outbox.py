@@ -21,7 +21,7 @@ from django_rtq.databases import outbox
 from django_rtq.exceptions import BrokerUnavailable, ConfigurationError
 from django_rtq.models import OutboxJob
 from tests.app.tasks import note
-from tests.support.receivers import receiving
+from tests.support.jobs import receiving
 
 UNREACHABLE = "redis://127.0.0.1:1/0"
 

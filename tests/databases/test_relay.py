@@ -21,8 +21,7 @@ from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 from django_rtq.models import OutboxJob
 from tests.app.tasks import note
 from tests.databases.test_outbox import UNREACHABLE
-from tests.support.jobs import QUEUE, claim, job_id, new_job, settle
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, claim, job_id, new_job, receiving, settle
 from tests.support.waiting import PATIENCE
 
 

@@ -13,8 +13,7 @@ from django_rtq.exceptions import ConfigurationError
 from django_rtq.monitoring.sentry import CONFIG, SLUG, RTQIntegration, monitor_headers, slug_of
 from django_rtq.testing import drain
 from tests.monitoring.fake_sentry import check_ins, fake_sentry, transactions
-from tests.support.claims import take
-from tests.support.jobs import QUEUE
+from tests.support.jobs import QUEUE, take
 from tests.support.line_files import json_lines
 from tests.support.waiting import wait_until
 

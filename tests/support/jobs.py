@@ -1,4 +1,4 @@
-"""Makes jobs in each state, as the starting point of a test.
+"""Makes jobs in each state, as the starting point of a test; takes them as workers do, and hears of them.
 
 An id has the time when the job was made, a number and a name, "019a…-000001-a": scripts read the time, people the name.
 """
@@ -6,11 +6,13 @@ An id has the time when the job was made, a number and a name, "019a…-000001-a
 import itertools
 import json
 import time
+from contextlib import contextmanager
 
 from django_rtq.core.broker.control import cancel_call, wake_supervisor_of
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.settlement import Report, Settlement
 from django_rtq.core.broker.worker_broker import for_workers
+from django_rtq.core.jobs.record import read_record
 
 QUEUE = "default"
 WORKER = "w1"
@@ -223,3 +225,31 @@ def read_all(read, *, most=100):
         if not cursor:
             return pages, [job.id for page in pages for job in page.jobs]
     raise AssertionError("The list has no end.")
+
+
+def take_all(broker, *, queue=QUEUE, wanted=100, worker="taker"):
+    """Claim up to so many jobs, in the order in which they would run."""
+    for_workers(broker).sign_on([queue], worker)
+    return [
+        read_record(job_id.decode(), queue, record)
+        for claimed in for_workers(broker).claim(worker, [queue], wanted).claimed
+        for job_id, record in zip(claimed.ids, claimed.records, strict=True)
+    ]
+
+
+def take(broker, **options):
+    """Claim the one job that waits."""
+    (job,) = take_all(broker, **options)
+    return job
+
+
+@contextmanager
+def receiving(receiver, *signals):
+    """Meanwhile it receives these signals."""
+    for signal in signals:
+        signal.connect(receiver)
+    try:
+        yield
+    finally:
+        for signal in signals:
+            signal.disconnect(receiver)

@@ -7,7 +7,7 @@ from django_rtq.core.jobs.job import is_member
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import NewWorkflow, Part
 from tests.support.jobs import QUEUE, WORKER, settle, settlement
-from tests.support.server_clock import server_ms
+from tests.support.waiting import server_ms
 
 FLOW = "0123456789ab"
 BLOCKED = 10**13  # in `workflow_states`

@@ -11,7 +11,7 @@ from django.utils import translation
 from django_rtq import JobState, current_job, signals, task
 from django_rtq.exceptions import Bury, DuplicateJob, JobFailed, Retry, TimeLimitExceeded, Unserializable, WrongState
 from django_rtq.testing import eager
-from tests.support.receivers import receiving
+from tests.support.jobs import receiving
 from tests.testing import tasks
 from tests.testing.tasks import charge, describe, fetch, flaky, give_up, later, once, outer, send_mail
 

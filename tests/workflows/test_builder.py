@@ -26,8 +26,7 @@ from django_rtq import (
 from django_rtq.signals import workflow_ended
 from tests.app import workflow_steps as tasks
 from tests.core.tasks.test_queue_full import on_full
-from tests.support.jobs import QUEUE, queued_job
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, queued_job, receiving
 from tests.support.snapshots import live_jobs
 from tests.support.waiting import PATIENCE
 from tests.support.workflows import claim_members, end

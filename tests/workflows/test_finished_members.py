@@ -15,8 +15,8 @@ from django_rtq.workflows import store as workflows
 from tests.core.worker.supervisor import test_finished_jobs
 from tests.core.worker.supervisor.test_finished_jobs import BODY, DONE, tell
 from tests.support.jobs import QUEUE
-from tests.support.server_clock import server_ms
 from tests.support.snapshots import live_jobs, place_of
+from tests.support.waiting import server_ms
 from tests.support.workflows import FLOW, begun_flow, fields_of, parts_flow
 
 child = test_finished_jobs.child

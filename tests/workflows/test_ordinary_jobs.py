@@ -11,7 +11,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.testing import drain
 from tests.app import workflow_steps as tasks
 from tests.support.jobs import QUEUE
-from tests.support.server_clock import server_ms
+from tests.support.waiting import server_ms
 
 pytestmark = pytest.mark.usefixtures("redis", "broker", "journal")
 

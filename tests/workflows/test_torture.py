@@ -25,8 +25,7 @@ from tests.app import workflow_steps as tasks
 from tests.core.worker.conservation import assert_nothing_left, is_empty, signed_on
 from tests.support.fault_proxy import LossyProxy
 from tests.support.nightly import IS_NIGHTLY
-from tests.support.server_clock import server_ms
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, server_ms, wait_until
 
 SECONDS = float(os.environ.get("RTQ_TORTURE_SECONDS", "120" if IS_NIGHTLY else "10"))
 WORKFLOWS = int(os.environ.get("RTQ_TORTURE_WORKFLOWS", "0"))

@@ -4,7 +4,7 @@ from django_rtq.console.reading.overview import read_workflow_states, workflow_c
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import STATES
-from tests.support.server_clock import server_ms
+from tests.support.waiting import server_ms
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, new_flow
 
 OTHER = "0123456789ac"

@@ -9,7 +9,7 @@ from django_rtq import QueueFull
 from django_rtq.backend.compat import task_enqueued
 from tests.app import django_tasks as tasks
 from tests.app import tasks as own_tasks
-from tests.support.receivers import receiving
+from tests.support.jobs import receiving
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
 BACKEND = "django_rtq.backend.RTQBackend"

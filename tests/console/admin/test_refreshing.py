@@ -9,7 +9,7 @@ from django_rtq.console.admin.tags import content_digest
 from django_rtq.console.reading import overview as shared_overview
 from tests.console.admin.conftest import text
 from tests.support.jobs import QUEUE, queued_job
-from tests.support.server_clock import minute_with_time_left
+from tests.support.waiting import minute_with_time_left
 
 OVERVIEW = "/admin/django_rtq/queue/"
 

@@ -20,8 +20,7 @@ from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
 from django_rtq.models import Schedule
 from tests.console.incidents.overviews import NOW, overview, row, worker
-from tests.support.claims import take, take_all
-from tests.support.jobs import QUEUE
+from tests.support.jobs import QUEUE, take, take_all
 from tests.support.redis_server import UNREACHABLE
 
 LIST = reverse("admin:django_rtq_schedule_changelist")

@@ -13,7 +13,7 @@ from django_rtq.databases.outbox import OutboxLag
 from tests.support.commands import Terminal, body, dead_letter, run
 from tests.support.jobs import claimed_job, queued_job, retrying_job, scheduled_job
 from tests.support.redis_server import UNREACHABLE
-from tests.support.server_clock import server_ms
+from tests.support.waiting import server_ms
 
 
 @pytest.fixture(autouse=True)

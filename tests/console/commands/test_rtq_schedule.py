@@ -12,9 +12,8 @@ from django_rtq import cron, every, task
 from django_rtq.core.scheduler.scheduler import Dispatcher
 from django_rtq.core.tasks import registry
 from django_rtq.models import Schedule, copy_schedules
-from tests.support.claims import take
 from tests.support.commands import run
-from tests.support.jobs import QUEUE
+from tests.support.jobs import QUEUE, take
 from tests.support.redis_server import UNREACHABLE
 
 TASK = f"{__name__}.report"

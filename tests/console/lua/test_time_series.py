@@ -4,7 +4,7 @@ import pytest
 
 from django_rtq.console.reading.metrics.time_series import _series
 from tests.support.jobs import QUEUE
-from tests.support.server_clock import minute_with_time_left
+from tests.support.waiting import minute_with_time_left
 
 
 @pytest.fixture

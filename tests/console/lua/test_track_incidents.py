@@ -3,7 +3,7 @@
 import pytest
 
 from django_rtq.console.incidents.watcher import INCIDENT_SECONDS, seconds_since_view, track_incidents
-from tests.support.server_clock import server_ms
+from tests.support.waiting import server_ms
 
 GAP_MS = 500
 

@@ -11,8 +11,7 @@ from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep
 from django_rtq.core.jobs.job import JobState
 from tests.support.commands import dead_letter
-from tests.support.jobs import QUEUE, SEEDS, claimed_jobs, new_job, queued_job, scheduled_job
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, SEEDS, claimed_jobs, new_job, queued_job, receiving, scheduled_job
 from tests.support.snapshots import live_jobs, snapshot
 from tests.support.sweeps import count, run, steps, sweep
 from tests.support.workflows import begun_flow

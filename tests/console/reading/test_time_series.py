@@ -9,7 +9,7 @@ from django_rtq.console.reading.metrics.time_series import TimeSeriesReader
 from django_rtq.console.reading.readers import Readers
 from tests.console.lua.test_time_series import set_counters
 from tests.support.jobs import QUEUE, queued_job
-from tests.support.server_clock import minute_with_time_left
+from tests.support.waiting import minute_with_time_left
 
 MINUTES = 60
 

@@ -4,8 +4,8 @@ import pytest
 
 from django_rtq.core.jobs.job import PARK_SECONDS
 from tests.support.jobs import QUEUE, claimed_job, settle
-from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, snapshot
+from tests.support.waiting import server_ms
 
 PARK_MS = round(PARK_SECONDS * 1000)
 TASK = "shop.tasks.charge"

@@ -14,9 +14,9 @@ from tests.support.jobs import (
     scheduled_job,
 )
 from tests.support.redis_server import LEASE_SECONDS
-from tests.support.server_clock import server_ms
 from tests.support.single_steps import renew, renewed
 from tests.support.snapshots import snapshot
+from tests.support.waiting import server_ms
 
 DAY_MS = 86_400_000
 

@@ -2,8 +2,8 @@
 
 from tests.support.jobs import QUEUE, WORKER
 from tests.support.redis_server import LEASE_SECONDS
-from tests.support.server_clock import server_ms
 from tests.support.snapshots import MS, changes, snapshot
+from tests.support.waiting import server_ms
 
 
 def test_a_worker_is_written_down_with_its_deadline(redis, broker):

@@ -22,7 +22,7 @@ from django_rtq.core.jobs.record import has_body, read_head, read_leniently
 from django_rtq.core.jobs.serializer import unquoted
 from django_rtq.exceptions import WorkerLost
 from tests.support.jobs import KEEP_MS, QUEUE, claimed_job, dead_job, new_job, queued_job, settle, suspect_job
-from tests.support.server_clock import server_ms
+from tests.support.waiting import server_ms
 
 TASK = "shop.tasks.mail"
 BODY = write_body(TASK, '"args":[1,"a b"],"kwargs":{"x":null}', '"time_limit":5')

@@ -12,7 +12,7 @@ from django_rtq.exceptions import ConfigurationError, InvalidTask, InvalidWorkfl
 from tests.app.context_tasks import TENANT
 from tests.app.middleware import LOG
 from tests.support.apps import captured, workflow
-from tests.support.claims import take, take_all
+from tests.support.jobs import take, take_all
 
 
 @task

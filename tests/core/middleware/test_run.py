@@ -10,7 +10,7 @@ from django_rtq.core.broker.brokers import get_broker
 from tests.app.context_tasks import TENANT
 from tests.app.middleware import LOG
 from tests.support.apps import drain, eager
-from tests.support.claims import take
+from tests.support.jobs import take
 
 
 @task

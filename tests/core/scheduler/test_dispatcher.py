@@ -11,9 +11,7 @@ from django_rtq.core.broker.schedule_store import ScheduleStore
 from django_rtq.core.scheduler.scheduler import OUTDATED_MS, Dispatcher, Scheduler
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
-from tests.support.claims import take_all
-from tests.support.jobs import QUEUE, claim_all
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, claim_all, receiving, take_all
 from tests.support.redis_server import UNREACHABLE
 
 NOW_MS = 1_699_999_200_000  # a whole hour, long past for the server

@@ -9,11 +9,9 @@ from django_rtq import signals
 from django_rtq.core.broker.worker_broker import UNUSED_MS
 from django_rtq.core.scheduler import scheduler as scheduler_module
 from django_rtq.core.scheduler.scheduler import MAX_WAIT_SECONDS, RESTART_CHECK_SECONDS, Scheduler
-from tests.support.jobs import QUEUE, claim_all, finished_job, let_fall_due, queued_job, scheduled_job
-from tests.support.receivers import receiving
-from tests.support.server_clock import server_ms
+from tests.support.jobs import QUEUE, claim_all, finished_job, let_fall_due, queued_job, receiving, scheduled_job
 from tests.support.snapshots import place_of
-from tests.support.waiting import wait_until
+from tests.support.waiting import server_ms, wait_until
 
 
 @pytest.fixture

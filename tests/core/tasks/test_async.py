@@ -16,9 +16,7 @@ from django_rtq.exceptions import (
 )
 from django_rtq.signals import job_cancelled, job_enqueued
 from tests.support.apps import captured
-from tests.support.claims import take, take_all
-from tests.support.jobs import QUEUE, settle
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, receiving, settle, take, take_all
 
 
 @task

@@ -9,7 +9,7 @@ import pytest
 
 from django_rtq import task
 from django_rtq.core.broker.brokers import forget_brokers, get_broker
-from tests.support.claims import take_all
+from tests.support.jobs import take_all
 
 THREADS, EACH = 12, 40
 HANGS_SECONDS = 60

@@ -23,8 +23,7 @@ from django_rtq.exceptions import TaskNotFound
 from tests.app.tasks import note
 from tests.core.tasks.refusals import refusal
 from tests.support.apps import captured, drain, needs
-from tests.support.claims import take, take_all
-from tests.support.jobs import queued_job
+from tests.support.jobs import queued_job, take, take_all
 
 
 @task

@@ -16,8 +16,7 @@ from django_rtq.core.broker.redis import commands
 from django_rtq.core.tasks import enqueuing
 from django_rtq.signals import job_enqueued
 from tests.support.apps import captured
-from tests.support.jobs import QUEUE, claim, claim_all
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, claim, claim_all, receiving
 
 
 @task(client=lambda number: f"c{number}")

@@ -17,9 +17,7 @@ from django_rtq.exceptions import (
     TaskNotFound,
     Unserializable,
 )
-from tests.support.claims import take, take_all
-from tests.support.jobs import QUEUE
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, receiving, take, take_all
 from tests.support.redis_server import UNREACHABLE
 from tests.support.snapshots import snapshot
 

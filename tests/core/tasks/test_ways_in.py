@@ -15,7 +15,7 @@ from django_rtq.core.scheduler.registry import ScheduledTask
 from django_rtq.core.tasks.task import new_job
 from tests.app.tasks import note
 from tests.support.apps import drain, outbox_rows, relay, workflow
-from tests.support.receivers import receiving
+from tests.support.jobs import receiving
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
 TASK = note.using(queue_name="ways", client="acme")

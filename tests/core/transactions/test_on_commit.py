@@ -12,7 +12,7 @@ from django_rtq import signals, task
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, DuplicateJob, InvalidTask, JobNotFound
 from tests.app.tasks import note
 from tests.app.unique_tasks import keep_up
-from tests.support.receivers import receiving
+from tests.support.jobs import receiving
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "broker")
 

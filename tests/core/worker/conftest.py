@@ -18,8 +18,7 @@ from tests.app import journal as journals
 from tests.app import tasks  # noqa: F401 - so that they are registered here as well
 from tests.core.worker.conservation import assert_conserved
 from tests.core.worker.processes import WorkerProcess
-from tests.support.jobs import QUEUE
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, receiving
 from tests.support.redis_server import Redis
 from tests.support.waiting import PATIENCE, wait_until
 

@@ -6,8 +6,7 @@ from django_rtq import JobState
 from tests.app import tasks
 from tests.core.worker.conservation import assert_all_settled, records
 from tests.support.apps import workflow
-from tests.support.server_clock import server_ms
-from tests.support.waiting import wait_until
+from tests.support.waiting import server_ms, wait_until
 
 
 @pytest.mark.parametrize("options", [(), ("--concurrency", 4), ("--processes", 2)])

@@ -27,9 +27,8 @@ from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.supervisor.crash_recovery import with_text
 from tests.core.worker.claimed_runs import BODY, DONE
 from tests.core.worker.shared_states import ID, running
-from tests.support.jobs import QUEUE, WORKER
+from tests.support.jobs import QUEUE, WORKER, receiving
 from tests.support.mutant import FILES
-from tests.support.receivers import receiving
 
 OUTCOMES = [
     DONE,

@@ -19,8 +19,7 @@ from tests.support.jobs import (
     retrying_job,
     scheduled_job,
 )
-from tests.support.server_clock import minute_with_time_left
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, minute_with_time_left, wait_until
 from tests.support.workflows import blocked_flow, seed_blocked, shown_flows
 
 

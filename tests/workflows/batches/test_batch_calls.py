@@ -9,7 +9,7 @@ from django_rtq.core.worker.outcome import ACKED, CANCELLED, RETRIED, UNKNOWN_TA
 from django_rtq.core.worker.run import Run
 from django_rtq.core.worker.shared_memory import Revoked, SharedState
 from tests.app import batch_tasks
-from tests.support.receivers import receiving
+from tests.support.jobs import receiving
 from tests.support.waiting import wait_until
 
 

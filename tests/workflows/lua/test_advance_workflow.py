@@ -13,8 +13,8 @@ from django_rtq.workflows.store import member_id
 from tests.support import sweeps
 from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import QUEUE, settle, settlement
-from tests.support.server_clock import server_ms
 from tests.support.snapshots import live_jobs, snapshot
+from tests.support.waiting import server_ms
 from tests.support.workflows import (
     FLOW,
     advance,

@@ -7,8 +7,8 @@ import pytest
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import started_parts
 from tests.support.jobs import QUEUE
-from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, live_jobs, snapshot
+from tests.support.waiting import server_ms
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, parts_flow, states_of
 
 

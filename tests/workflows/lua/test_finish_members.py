@@ -9,8 +9,7 @@ from django_rtq import signals
 from django_rtq.core.broker import settlement as module
 from django_rtq.core.broker.settlement import ACK_MEMBER, AT_ONCE, NOTE_TIME, Settlement
 from django_rtq.workflows import workflow_store
-from tests.support.jobs import QUEUE, WORKER, claim, queued_job, settle, settlement
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, WORKER, claim, queued_job, receiving, settle, settlement
 from tests.support.snapshots import changes, live_jobs, snapshot
 from tests.support.workflows import FLOW, begun_flow, claim_members, fields_of, states_of
 

@@ -6,8 +6,8 @@ from django_rtq.workflows import store as workflows
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import STATES
 from tests.support.jobs import QUEUE
-from tests.support.server_clock import server_ms
 from tests.support.snapshots import snapshot
+from tests.support.waiting import server_ms
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, new_flow
 
 

@@ -9,8 +9,8 @@ from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.workflows import workflow_store
 from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import QUEUE, WORKER, lose_record
-from tests.support.server_clock import server_ms
 from tests.support.snapshots import live_jobs, snapshot
+from tests.support.waiting import server_ms
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, states_of
 
 CHAIN = ({"size": 2, "next": "1"}, {"after": "0"})

@@ -6,8 +6,8 @@ from django_rtq.workflows import store as workflows
 from django_rtq.workflows import workflow_store
 from django_rtq.workflows.store import KEEPS, PARTS_IN_FLIGHT, member_id, workflow_of
 from tests.support.jobs import QUEUE
-from tests.support.server_clock import server_ms
 from tests.support.snapshots import changes, live_jobs, snapshot
+from tests.support.waiting import server_ms
 from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, part, parts_flow
 
 

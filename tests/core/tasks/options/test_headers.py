@@ -8,7 +8,7 @@ from django_rtq import current_job, task
 from django_rtq.core.jobs.record import read_record
 from django_rtq.exceptions import InvalidTask
 from tests.support.apps import captured, drain, redacted
-from tests.support.claims import take, take_all
+from tests.support.jobs import take, take_all
 
 
 @task

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from django_rtq import task
 from django_rtq.core.tasks.calls import Signature
 from tests.core.tasks.refusals import refusal
-from tests.support.claims import take, take_all
+from tests.support.jobs import take, take_all
 from tests.support.snapshots import snapshot
 
 NAME = "tests.core.tasks.options.test_signature.send"

@@ -11,9 +11,7 @@ from django_rtq import JobState, signals, task
 from django_rtq.core.tasks import registry
 from django_rtq.exceptions import DuplicateJob, JobError, Unserializable
 from tests.core.tasks.refusals import refusal
-from tests.support.claims import take_all
-from tests.support.jobs import claim, settle
-from tests.support.receivers import receiving
+from tests.support.jobs import claim, receiving, settle, take_all
 from tests.support.snapshots import snapshot
 
 NAME = "tests.core.tasks.options.test_uniqueness.send"

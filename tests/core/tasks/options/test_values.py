@@ -15,8 +15,7 @@ from django_rtq.core.tasks.options.kinds import moment_argument
 from django_rtq.core.validation import TEN_YEARS
 from tests.core.tasks.refusals import refusal
 from tests.support.apps import needs
-from tests.support.claims import take, take_all
-from tests.support.jobs import QUEUE
+from tests.support.jobs import QUEUE, take, take_all
 
 HOUR = timedelta(hours=1)
 UTC = timezone.utc

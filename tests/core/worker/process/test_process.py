@@ -20,8 +20,7 @@ from tests.app.context_tasks import TENANT
 from tests.core.worker.claimed_runs import claim_unread
 from tests.core.worker.conservation import assert_all_settled, places
 from tests.support.apps import needs
-from tests.support.jobs import QUEUE, queued_job
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, queued_job, receiving
 from tests.support.waiting import PATIENCE, wait_until
 
 SUPERVISOR, INIT = 4711, 1

@@ -11,8 +11,7 @@ from django_rtq.core.worker.process.session import Reconciler
 from django_rtq.exceptions import BrokerUnavailable
 from tests.core.worker.claimed_runs import DONE, claim, enqueue
 from tests.core.worker.conservation import places
-from tests.support.jobs import QUEUE
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, receiving
 from tests.support.waiting import wait_until
 
 

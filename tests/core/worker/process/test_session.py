@@ -14,8 +14,7 @@ from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
 from tests.core.worker.claimed_runs import BODY, DONE, claim, enqueue
 from tests.core.worker.conservation import places
-from tests.support.jobs import QUEUE, queued_job
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, queued_job, receiving
 from tests.support.snapshots import places_of, snapshot
 
 

@@ -15,8 +15,7 @@ from django_rtq.core.worker.supervisor.crash_recovery import CrashRecovery
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.apps import needs
 from tests.support.commands import body
-from tests.support.jobs import QUEUE, WORKER, claimed_job
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, WORKER, claimed_job, receiving
 from tests.support.snapshots import place_of
 from tests.support.waiting import wait_until
 

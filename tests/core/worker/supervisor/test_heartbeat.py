@@ -26,11 +26,11 @@ from tests.support.jobs import (
     let_lapse,
     new_job,
     queued_job,
+    receiving,
     scheduled_job,
 )
-from tests.support.receivers import receiving
-from tests.support.server_clock import server_ms
 from tests.support.snapshots import place_of
+from tests.support.waiting import server_ms
 
 
 @pytest.fixture

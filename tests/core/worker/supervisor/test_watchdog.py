@@ -10,8 +10,7 @@ from django_rtq.core.worker.shared_memory import _STATUS, ACKED, Revoked, Shared
 from django_rtq.core.worker.supervisor.watchdog import ALIVE_CHECK_SECONDS, CHECK_SECONDS, Watchdog
 from django_rtq.exceptions import BrokerUnavailable
 from tests.core.worker.clocks import Clock
-from tests.support.jobs import QUEUE, claimed_job, claimed_jobs, new_job
-from tests.support.receivers import receiving
+from tests.support.jobs import QUEUE, claimed_job, claimed_jobs, new_job, receiving
 from tests.support.snapshots import place_of, snapshot
 
 WORKER = "w1"

@@ -13,7 +13,7 @@ from django_rtq import constant, signals, task
 from django_rtq.core.worker.process.process import runner_class
 from django_rtq.core.worker.shared_memory import SharedState
 from tests.core.worker.claimed_runs import claim_unread
-from tests.support.receivers import receiving
+from tests.support.jobs import receiving
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)

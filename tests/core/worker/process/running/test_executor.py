@@ -17,7 +17,7 @@ from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
 from tests.app.tasks import RESULTS
 from tests.support.apps import member_id, needs
-from tests.support.receivers import receiving
+from tests.support.jobs import receiving
 
 NOW_MS = 1_800_000_000_000
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
