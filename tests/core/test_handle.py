@@ -183,10 +183,6 @@ def run(broker, handle, verb="ack", **details):
     assert settle(broker, verb, handle, worker="w2", **details) == []
 
 
-def is_awaited(redis):
-    return any(client["cmd"] in ("blmove", "blpop") for client in redis.client_list())
-
-
 @pytest.fixture
 def later(redis):
     """Do something when somebody waits."""
@@ -194,7 +190,7 @@ def later(redis):
 
     def start(action):
         def wait_and_act():
-            wait_until(lambda: is_awaited(redis))
+            wait_until(lambda: any(client["cmd"] in ("blmove", "blpop") for client in redis.client_list()))
             action()
 
         threads.append(threading.Thread(target=wait_and_act))

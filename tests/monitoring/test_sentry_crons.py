@@ -180,13 +180,9 @@ def sent_by(rtq_worker, broker, tmp_path):
     return start
 
 
-def statuses(sent):
-    return [each["status"] for each in sent()]
-
-
 def test_a_worker_with_its_scheduler_sends_check_ins(sent_by):
     sent = sent_by("note", "x")
-    wait_until(lambda: statuses(sent) == ["in_progress", "ok"])
+    wait_until(lambda: [each["status"] for each in sent()] == ["in_progress", "ok"])
     began, ended = sent()
     assert began["check_in_id"] == ended["check_in_id"]
     assert ended["monitor_slug"] == "hourly"

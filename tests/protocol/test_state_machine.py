@@ -6,7 +6,7 @@ from django_rtq.core.broker.worker_broker import WorkerBroker
 from tests.protocol.model.parallel_run import ParallelRun, parallel_config
 from tests.protocol.model.random_verbs import run_randomly
 from tests.support.jobs import new_job
-from tests.support.mutant import Mutant, changed
+from tests.support.mutant import Mutant, mutated
 from tests.support.nightly import IS_NIGHTLY
 
 # What limits the queue has when the random verbs begin. They change these, too.
@@ -18,12 +18,8 @@ BEGINNINGS = {
 }
 
 
-def _with(file, old, new):
-    return {file: Mutant("", file, old, new).source}
-
-
 # As for many workers: all of them have a hash of runners, and it takes some heartbeats until it is ready.
-ALWAYS = _with("lib/runners", "AT_ONCE, LOOKUPS = 100, 50, 50, 20", "AT_ONCE, LOOKUPS = -1, -1, 1, 2")
+AT_ONCE = Mutant("for_few", "lib/runners", "AT_ONCE, LOOKUPS = 100, 50, 50, 20", "AT_ONCE, LOOKUPS = -1, -1, 1, 2")
 
 
 @pytest.fixture
@@ -47,7 +43,7 @@ def test_whatever_happens_all_keys_are_as_the_model_says(redis, broker, beginnin
 @pytest.mark.long
 def test_so_they_are_in_a_queue_of_many_workers(redis, redis_server):
     """Whose hash of runners never names another worker than the processing lists do."""
-    with changed(ALWAYS):
+    with mutated(AT_ONCE):
         broker = WorkerBroker(parallel_config(redis_server.url))
         run_randomly(redis, broker, examples=6, seeded_by=1)
         broker.close()

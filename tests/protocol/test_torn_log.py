@@ -188,11 +188,7 @@ def go_on(broker, call, jobs, *, is_sent_again):
     recover(broker)
     broker.sign_on([QUEUE], "between")
     for claimed in broker.claim("between", [QUEUE], 2).claimed:
-        settle_as("between", broker, [job_id.decode() for job_id in claimed.ids])
-
-
-def settle_as(worker, broker, job_ids):
-    broker.settle(worker, QUEUE, settlement("ack", *[_Named(job_id.encode()) for job_id in job_ids]))
+        broker.settle("between", QUEUE, settlement("ack", *map(_Named, claimed.ids)))
 
 
 @pytest.mark.parametrize("is_sent_again", [False, True], ids=["all_died", "sent_again"])

@@ -71,17 +71,3 @@ def test_names_that_are_not_utf8_are_refused(broker, action):
     broker.register_queues(["default"])
 
     assert "is not valid UTF-8" in run("rtq_tasks", action, "default", "\udcff").error
-
-
-def test_one_of_the_queues_has_too_many(broker, rtq):
-    broker.register_queues(["default", "mail"])
-    for number in range(100):
-        rtq.tasks[f"task{number}"].pause("default")
-
-    result = run("rtq_tasks", "pause", "*", TASK)
-    again = run("rtq_tasks", "pause", "*", TASK)
-
-    assert result.code == again.code == 1
-    assert result.out.startswith(f"Task {TASK} is paused in mail. ")
-    assert "In queue default, 100 tasks are paused already." in result.err
-    assert again.out == ""

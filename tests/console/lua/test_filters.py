@@ -43,10 +43,6 @@ def graveyard(broker):
     return bury_many
 
 
-def everyone(readers):
-    return readers.search([(QUEUE, "dead")]).page(limit=500).jobs
-
-
 @pytest.mark.parametrize(
     "wanted",
     [
@@ -71,7 +67,7 @@ def test_the_same_jobs_are_meant_as_when_all_of_them_are_looked_at(wanted, redis
         redis.hset(getattr(broker.keys.of(QUEUE), field), dead_job(broker).id, "nonsense")
     filter = Selection(**wanted)
 
-    meant = [job.id for job in everyone(readers) if filter.fits(job)]
+    meant = [job.id for job in readers.search([(QUEUE, "dead")]).page(limit=500).jobs if filter.fits(job)]
 
     assert [job.id for job in readers.search([(QUEUE, "dead")], filter=filter).page().jobs] == meant
     selection = sweeps.count(readers, "discard", **wanted)

@@ -9,10 +9,6 @@ from tests.support.snapshots import live_jobs, snapshot
 BODY = '{"task":"shop.tasks.ship","args":[1],"kwargs":{"fast":true},"max_attempts":2,"result_ttl":0}'
 
 
-def body_of(redis, job):
-    return live_jobs(redis)[job.id].partition("\n")[2]
-
-
 def test_its_arguments_are_new_and_the_rest_is_as_it_was(redis, broker, readers, rtq):
     job = dead_job(broker, client="acme", priority=5, max_crashes=7, body=BODY)
 
@@ -22,7 +18,8 @@ def test_its_arguments_are_new_and_the_rest_is_as_it_was(redis, broker, readers,
     assert (found.state, found.args, found.kwargs) == ("queued", [2, "x"], {})
     assert (found.client, found.priority, found.max_crashes, found.failures) == ("acme", 5, 7, 0)
     assert found.options == {"max_attempts": 2, "result_ttl": 0}
-    assert body_of(redis, job) == '{"task":"shop.tasks.ship","args":[2,"x"],"max_attempts":2,"result_ttl":0}'
+    body = live_jobs(redis)[job.id].partition("\n")[2]
+    assert body == '{"task":"shop.tasks.ship","args":[2,"x"],"max_attempts":2,"result_ttl":0}'
     assert claim(broker) == [job.id]
 
 

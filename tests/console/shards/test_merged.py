@@ -312,11 +312,7 @@ def test_selected_jobs_are_acted_on_in_their_shards(operator, three):  # noqa: F
 
     operator.post(f"{RTQ}job/bulk/requeue/", {"list": "queue:default state:dead", "id": made[1:]}, headers=IN_ALL)
 
-    assert [dead_in(shard) for shard in range(3)] == [1, 0, 0]
-
-
-def dead_in(shard):
-    return readers_of(shard_place(shard)).queues.get("default").dead
+    assert [readers_of(shard_place(shard)).queues.get("default").dead for shard in range(3)] == [1, 0, 0]
 
 
 def test_the_rest_of_a_slow_action_is_done_by_a_job_in_each_shard(operator, three, monkeypatch):  # noqa: F811
@@ -361,22 +357,6 @@ def test_a_queue_is_purged_in_all_shards_and_forgotten_if_none_keeps_it(operator
     operator.post(f"{QUEUE}forget/", {"name": "default"}, headers=IN_ALL)
 
     assert [readers_of(shard_place(n)).queues.names() for n in range(3)] == [[], [], []]
-
-
-def test_a_limit_of_a_queue_is_divided_among_the_shards(operator, three):  # noqa: F811
-    queued(0)
-    form = {"queue": "default", "client": "", "scope": "queue"}
-
-    operator.post(f"{RTQ}client/limits/", {**form, "max_running": "7", "rate": "30/s"}, headers=IN_ALL)
-
-    limits = [readers_of(shard_place(n)).clients.limits("default").limits for n in range(3)]
-    assert [(of["max_running"].value, of["rate"].value) for of in limits] == [(3, "30/3s"), (2, "30/3s"), (2, "30/3s")]
-    page = operator.get(f"{RTQ}client/limits/", form).content.decode()
-    assert 'value="7"' in page
-    assert 'value="30/s"' in page
-    answer = operator.post(f"{RTQ}client/limits/", {**form, "max_running": "2"}, headers=IN_ALL)
-    assert "cannot be divided among 3 shards" in answer.content.decode()
-    assert readers_of(shard_place(0)).clients.limits("default").limits["max_running"].value == 3
 
 
 # -- shards that do not answer

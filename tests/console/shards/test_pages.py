@@ -86,7 +86,8 @@ def row_of(text, queue="default"):
 def test_the_overview_adds_up_all_shards(operator, jobs, journal):  # noqa: F811
     tasks.note.using(client=client_of(1)).delay("y")
     tasks.note.using(client=client_of(0), queue_name="rare", run_after=60).delay("y")
-    run_jobs(1)
+    with substitute_broker(get_broker(shard_place(1))):
+        drain()
 
     answer = operator.get(OVERVIEW)
     text = answer.content.decode()
@@ -100,11 +101,6 @@ def test_the_overview_adds_up_all_shards(operator, jobs, journal):  # noqa: F811
     assert all(queue.last_hour for queue in answer.context["found"].rows)
     for span in ("24h", "7d"):
         assert operator.get(OVERVIEW, {"span": span}).status_code == 200
-
-
-def run_jobs(number):
-    with substitute_broker(get_broker(shard_place(number))):
-        drain()
 
 
 def test_from_a_shard_back_to_all(operator, jobs):  # noqa: F811

@@ -21,11 +21,6 @@ def now_ms():
     return time.time_ns() // 1_000_000
 
 
-def made_ago(milliseconds, name="a"):
-    """A job whose maker's clock is wrong."""
-    return new_job(name)._replace(id=job_id(name, now_ms() - milliseconds))
-
-
 def header_of(redis, job):
     return live_jobs(redis)[job.id].partition("\n")[0]
 
@@ -57,7 +52,7 @@ def test_in_front_it_comes_before_the_other_jobs_of_its_client(redis, broker):
 
 @pytest.mark.parametrize("milliseconds", [-2 * HOUR_MS, 2 * HOUR_MS])
 def test_a_callers_wrong_clock_does_not_say_how_long_a_job_waits(redis, broker, milliseconds):
-    job = made_ago(milliseconds)
+    job = new_job("a")._replace(id=job_id("a", now_ms() - milliseconds))
 
     broker.enqueue(QUEUE, [job])
 

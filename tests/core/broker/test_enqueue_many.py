@@ -1,7 +1,5 @@
 """— -> queued, or scheduled when it has a time; several at one stroke."""
 
-import pytest
-
 from tests.support.jobs import (
     QUEUE,
     new_job,
@@ -44,16 +42,6 @@ def test_each_goes_to_the_place_that_it_would_have_alone(redis, broker):
         "due_signal": {"due": 0},
         "stats": {"enqueued": 5},
     }
-
-
-@pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])
-def test_many_clients_are_in_skip_lists(redis, broker, clients, encoding):
-    broker.enqueue(QUEUE, [new_job(str(number), client=f"c{number}") for number in range(clients)])
-
-    keys = broker.keys.of(QUEUE)
-    for key in (keys.ring + b"0", keys.lanes):
-        assert redis.object("encoding", key).replace(b"ziplist", b"listpack") == encoding  # Redis before 7
-        assert redis.zcard(key) == clients
 
 
 def test_an_id_is_taken_once_in_one_call(redis, broker):

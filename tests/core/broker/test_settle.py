@@ -73,21 +73,7 @@ def test_a_job_whose_outcome_was_dropped_is_known_but_not_shown(redis, broker, r
     assert [job.id for job in readers.search([(QUEUE, "finished")]).page().jobs] == [second.id]
 
 
-# -- retry
-
-
-def test_a_worker_that_could_not_run_it_spends_no_attempt(redis, broker):
-    job = claimed_job(broker, "a")
-
-    settle(broker, "retry", job, counted=0)
-
-    after = snapshot(redis, times=False)
-    assert after["scheduled"] == {"a": MS}
-    assert "failures" not in after
-    assert after["stats"] == {"enqueued": 1}
-
-
-# -- bury
+# -- retry and bury
 
 
 def test_it_becomes_a_dead_letter(redis, broker):
@@ -105,16 +91,16 @@ def test_it_becomes_a_dead_letter(redis, broker):
     }
 
 
-def test_a_job_that_never_ran_dies_without_a_failure(redis, broker):
+@pytest.mark.parametrize(("verb", "place", "stats"), [("retry", "scheduled", {}), ("bury", "dead", {"dead": 1})])
+def test_a_job_that_never_ran_has_spent_no_attempt(redis, broker, verb, place, stats):
     job = claimed_job(broker, "a")
 
-    settle(broker, "bury", job, counted=0)
+    settle(broker, verb, job, counted=0)
 
     after = snapshot(redis, times=False)
-    assert after["dead"] == {"a": MS}
-    assert after["errors"] == {"a": ERROR + "\n"}
+    assert (after[place], after["errors"]) == ({"a": MS}, {"a": ERROR + "\n"})
     assert "failures" not in after
-    assert after["stats"] == {"enqueued": 1, "dead": 1}
+    assert after["stats"] == {"enqueued": 1, **stats}
 
 
 # -- release

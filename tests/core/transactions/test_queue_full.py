@@ -14,17 +14,11 @@ from tests.support.jobs import QUEUE
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("database", "broker")]
 
 
-def commit(*names):
-    with transaction.atomic():
-        for name in names:
-            note.delay_on_commit(name)
-
-
 def test_after_a_commit_it_is_raised(names, rtq):
     rtq.queues[QUEUE].limit(max_waiting=1)
 
-    with pytest.raises(QueueFull):
-        commit("a", "b")
+    with pytest.raises(QueueFull), transaction.atomic():
+        [note.delay_on_commit(name) for name in "ab"]
 
     assert names() == ["a"]
 

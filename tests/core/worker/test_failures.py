@@ -34,10 +34,6 @@ def test_whatever_a_job_raises_it_has_failed_and_the_worker_goes_on(rtq_worker, 
     assert_all_settled(redis)
 
 
-def parked(redis, job_id):
-    return redis.zscore("{rtq:default}:scheduled", job_id)
-
-
 def test_an_unknown_task_is_parked_without_being_counted_and_dead_after_a_day(rtq_worker, redis, broker, journal):
     """A day since a worker first did not know it, not since it could have started first: it may have waited long."""
     body = '{"task":"shop.tasks.of_next_week"}'
@@ -52,7 +48,7 @@ def test_an_unknown_task_is_parked_without_being_counted_and_dead_after_a_day(rt
     worker = rtq_worker()
     wait_until(lambda: redis.zcard("{rtq:default}:dead") and redis.zcard("{rtq:default}:scheduled") == 3)
 
-    assert all(parked(redis, job.id) for job in (new, late, requeued))
+    assert all(redis.zscore("{rtq:default}:scheduled", job.id) for job in (new, late, requeued))
     assert redis.zscore("{rtq:default}:dead", old.id)
     assert redis.hlen("{rtq:default}:failures") == 0
     assert b"TaskNotFound" in redis.hget("{rtq:default}:errors", new.id)

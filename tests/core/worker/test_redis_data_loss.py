@@ -56,11 +56,6 @@ def wait_until_acknowledged(client, job):
     wait_until(client.waiting_workers)
 
 
-def is_back(job):
-    """Whether the job waits again, or is over."""
-    return job.state in (JobState.QUEUED, JobState.SUCCEEDED)
-
-
 def test_a_worker_with_one_slot_that_runs_a_long_job(start, client, moment, journal):
     lost, current = tasks.gate.delay("lost", "first"), tasks.gate.delay("current", "second")
     worker = start("--no-scheduler")
@@ -70,7 +65,9 @@ def test_a_worker_with_one_slot_that_runs_a_long_job(start, client, moment, jour
     journal.wait("start", "current")
     bring_back()
     assert lost.state in (JobState.RUNNING, JobState.QUEUED)  # not over: its worker may have noticed at once
-    wait_until(lambda: is_back(lost))  # while the other runs on, in the main thread
+    wait_until(
+        lambda: lost.state in (JobState.QUEUED, JobState.SUCCEEDED)
+    )  # while the other runs on, in the main thread
 
     assert journal.ends("current") == 0
     journal.open("second")

@@ -34,11 +34,6 @@ def beat(broker, keeper):
     keeper.do([(seconds, int(micros) + 1000 * keeper._started_ms_of_test), *replies], until=0.0)
 
 
-def apply_call(broker, expected):
-    arguments = (expected, "5 d ", "settings:queue", "max_running=9")
-    return SCRIPTS["set_limits"].call(broker.keys.of(QUEUE), arguments)
-
-
 def most(limits):
     """The limit of the queue that holds; None: none."""
     limit = limits(QUEUE).limits.get("max_running")
@@ -192,7 +187,8 @@ def test_a_producer_does_not_store_limits_that_a_worker_has_removed(broker, limi
 
 def test_limits_that_others_store_between_reading_and_writing_are_not_overwritten(redis, broker, limits):
     started_worker(broker, max_running=1)
-    call = apply_call(broker, "read before")
+    arguments = ("read before", "5 d ", "settings:queue", "max_running=9")
+    call = SCRIPTS["set_limits"].call(broker.keys.of(QUEUE), arguments)
 
     assert broker.redis.execute_one(call) == -1
     assert most(limits) == 1

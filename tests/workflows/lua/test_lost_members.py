@@ -32,10 +32,6 @@ def settle_as_old_worker(broker, state, *members, outcome=OUTCOME, keep_ms=60_00
     assert broker.redis.execute_one(call) == []
 
 
-def drop_notes(redis, broker):
-    redis.delete(broker.keys.of(QUEUE).ended_members)
-
-
 def stuck(broker):
     return [flow.id for flow in read_workflow_states(broker.redis.execute(workflow_commands(broker))).stuck]
 
@@ -62,7 +58,7 @@ def test_members_that_have_succeeded_unheard_are_heard_of(redis, broker, keep):
 def test_members_that_have_failed_unheard_are_heard_of(redis, broker, state):
     begun_flow(broker, *CHAIN)
     settle_as_old_worker(broker, state, *claim_members(broker), outcome=f'{{"state":"{state}"}}')
-    drop_notes(redis, broker)
+    redis.delete(broker.keys.of(QUEUE).ended_members)
 
     compare(redis, broker)
 

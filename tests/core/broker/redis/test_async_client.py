@@ -132,17 +132,13 @@ def test_errors_are_those_of_threads(redis, broker, answer, kind):
 
 
 def test_each_caller_gets_an_error_of_its_own(redis, broker, monkeypatch):
-    monkeypatch.setitem(pool_of(broker).connection_kwargs, "port", 1)
+    monkeypatch.setitem(broker.async_redis._connections._connections.pool.connection_kwargs, "port", 1)
 
     first, second = asyncio.run(together(*[broker.async_redis.execute([COUNT]) for _ in range(2)]))
 
     assert type(first) is type(second)
     assert isinstance(first, BrokerUnavailable)
     assert first is not second
-
-
-def pool_of(broker):
-    return broker.async_redis._connections._connections.pool
 
 
 # Lost connections

@@ -205,10 +205,6 @@ def run(broker, session, runner, task, *names):
     return [job.id for job in jobs]
 
 
-def kept(text):
-    return json.loads(text)["result"]
-
-
 @pytest.mark.parametrize("task", ["context_tasks.tenant", "context_tasks.atenant"])
 def test_what_a_receiver_of_job_started_sets_holds_for_that_job_alone(broker, session, runner, heard, task):
     first, second, third = run(broker, session, runner, task, "one", None, "three")
@@ -221,7 +217,7 @@ def test_what_a_receiver_of_job_started_sets_holds_for_that_job_alone(broker, se
         (third, None, third),
         (third, "three", third),
     ]
-    assert [kept(result) for _, result, _, _ in heard[1::2]] == [
+    assert [json.loads(result)["result"] for _, result, _, _ in heard[1::2]] == [
         ["one", "de", "Asia/Tokyo"],
         [None, "en", "UTC"],
         ["three", "de", "Asia/Tokyo"],

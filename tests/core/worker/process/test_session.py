@@ -46,11 +46,7 @@ def test_outcomes_are_told_with_the_next_claim(redis, broker, session):
         ["finished"], ["scheduled"], ["dead"], ["finished"], ["lane:0:"],
     ]  # fmt: skip
     assert session.held == []
-    assert not places_of_worker(redis, session)
-
-
-def places_of_worker(redis, session):
-    return [names for names in places(redis).values() if f"running:{session.worker}" in names]
+    assert not [names for names in places(redis).values() if f"running:{session.worker}" in names]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
