@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.apps import apps
@@ -36,13 +35,3 @@ def entry_url(request: HttpRequest, site: AdminSite, name: str, page: str = "cha
 
 def _model_of(name: str) -> Any:
     return apps.get_app_config("django_rtq").models[name]
-
-
-def mark_no_running_jobs(request: HttpRequest, available_apps: Iterable[dict[str, Any]]) -> None:
-    """Let the side bar of Django mark the entry "Running jobs" on its own page only.
-
-    It marks the entries with whose address that of the page begins, and those of all jobs begin with that one's.
-    """
-    for model in (model for app in available_apps for model in app["models"]):
-        if model.get("model") is _model_of("job") and model["admin_url"] != request.path:
-            model["admin_url"] = f"{model['admin_url']}?"

@@ -186,14 +186,6 @@ def test_scripts_carry_the_nonce_of_a_policy(attribute, rf, admin_user, jobs):
     assert all(' nonce="abc123"' in tag for tag in ours)
 
 
-@pytest.mark.parametrize(("page", "is_marked"), [("", True), ("x/?queue=default", False), ("search/", False)])
-def test_the_side_bar_marks_running_jobs_on_their_own_page_only(jobs, operator, page, is_marked):
-    html = text(operator.get(f"/admin/django_rtq/job/{page.replace('x', jobs.queued.id)}"))
-
-    marked = re.findall(r'class="model-(\w+) current-model"', html)
-    assert marked == ["job"] * is_marked
-
-
 @pytest.mark.parametrize(
     ("language", "marks"), [("he", ' lang="en" dir="ltr"'), ("de", ' lang="en" dir="ltr"'), ("en", ""), ("pt-BR", "")]
 )

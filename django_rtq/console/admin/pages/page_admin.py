@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 from django_rtq.console.acting.verb import Said, Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
-from django_rtq.console.admin.navigation import mark_no_running_jobs, navigation
+from django_rtq.console.admin.navigation import navigation
 from django_rtq.console.admin.shards import in_shard, shard_links
 from django_rtq.console.admin.urls import page_url
 from django_rtq.console.nouns import Place
@@ -265,10 +265,8 @@ class PageAdmin(admin.ModelAdmin):
     # -- helpers
 
     def _site_context(self, request: HttpRequest) -> dict[str, Any]:
-        context = self.admin_site.each_context(request)
-        mark_no_running_jobs(request, context.get("available_apps", ()))
         return {
-            **context,
+            **self.admin_site.each_context(request),
             **navigation(request, self.admin_site, self.opts),
             "shard_links": self._shard_links(request),
             "is_in_english": _is_left_in_english(),
