@@ -14,32 +14,12 @@ from django_rtq.console.incidents import look, worst_of
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.shards import AllShards
 from django_rtq.core.broker.task_backends import shard_numbers
-from django_rtq.core.conf.config import Config, get_config
+from django_rtq.core.conf.config import get_config
 from django_rtq.exceptions import BrokerError
 
 CACHED_SECONDS = 1.0
-
-
-class _Answer:
-    """The answer of the last second. For any number of threads: one of them asks Redis, the others wait for it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._until = 0.0  # time.monotonic()
-        self._config: Config | None = None  # that the answer is about
-        self._answer: tuple[int, dict[str, Any]] = (503, {})
-
-    def get(self) -> tuple[int, dict[str, Any]]:
-        """Status and JSON."""
-        with self._lock:
-            config = get_config()
-            if time.monotonic() >= self._until or self._config is not config:
-                self._answer, self._config = _read(), config
-                self._until = time.monotonic() + CACHED_SECONDS
-            return self._answer
-
-
-_answer = _Answer()
+_lock = threading.Lock()  # one of the threads asks Redis, the others wait for its answer
+_kept: dict[str, Any] = {}  # the answer, the configuration that it is about, and until when it is kept
 
 
 @require_safe
@@ -48,7 +28,10 @@ def health_view(request: HttpRequest) -> JsonResponse:
 
     It names no queues, tasks, clients or hosts, so it needs no permission.
     """
-    status, answer = _answer.get()
+    with _lock:
+        if _kept.get("config") is not get_config() or time.monotonic() >= _kept["until"]:
+            _kept.update(answer=_read(), config=get_config(), until=time.monotonic() + CACHED_SECONDS)
+        status, answer = _kept["answer"]
     return JsonResponse(answer, status=status, headers={"Cache-Control": "no-store"})
 
 

@@ -35,8 +35,9 @@ from django_rtq.console.merging import grouped, sum_of_counts
 from django_rtq.console.reading.details import WorkerDetails
 from django_rtq.console.reading.metrics.reader import Totals
 from django_rtq.console.reading.overview import Overview
-from django_rtq.console.reading.readers import readers_of
-from django_rtq.core.broker.task_backends import place_of, shard_numbers, shard_place
+from django_rtq.console.reading.readers import Readers, readers_of
+from django_rtq.console.shards import AllShards
+from django_rtq.core.broker.task_backends import place_of, shard_numbers
 from django_rtq.exceptions import BrokerError
 
 STATES = ("queued", "scheduled", "retrying", "running", "dead")
@@ -84,39 +85,29 @@ class RTQCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All metrics. With RTQ["SHARDS"] those of each shard have its number as a label."""
-        if not place_of(self._backend) and shard_numbers():
-            return _metrics_of_shards()
-        return _read(place_of(self._backend))
+        place = place_of(self._backend)
+        return _metrics_of_shards() if not place and shard_numbers() else _read(readers_of(place))
 
 
 def _metrics_of_shards() -> Iterator[Metric]:
     """All metrics. A shard that does not answer has none but rtq_shard_up. Raises BrokerError if no shard answers."""
     up = GaugeMetricFamily("rtq_shard_up", "1 if the shard has answered this scrape, else 0.", labels=["shard"])
+    answers = AllShards(is_patient=True).ask(lambda readers: [*_read(readers)])
     merged: dict[str, Metric] = {}
-    last: BrokerError | None = None
     for number in shard_numbers():
-        label = {"shard": str(number)}
-        try:
-            metrics = list(_read(shard_place(number)))
-        except BrokerError as error:
-            last = error
-            up.add_metric([str(number)], 0)
-            continue
-        up.add_metric([str(number)], 1)
-        for metric in metrics:
+        up.add_metric([str(number)], number in answers)
+        for metric in answers.get(number, ()):
             whole = merged.setdefault(metric.name, Metric(metric.name, metric.documentation, metric.type))
-            whole.samples += [Sample(sample.name, {**sample.labels, **label}, *sample[2:]) for sample in metric.samples]
-    if last is not None and not merged:
-        raise last
+            labels = {"shard": str(number)}
+            whole.samples += [Sample(each.name, {**each.labels, **labels}, *each[2:]) for each in metric.samples]
     return iter([*merged.values(), up])
 
 
-def _read(place: str) -> Iterator[Metric]:
+def _read(readers: Readers) -> Iterator[Metric]:
     """Reads all queues and workers, and finds what is wrong. Raises BrokerError.
 
     It adds past counters to the totals in Redis, so that later scrapes, also of other processes, go on from there.
     """
-    readers = readers_of(place)
     seen = look(readers)
     queues, hour = [row.details.name for row in seen.overview.queues], int(seen.overview.now.timestamp()) // 3600
     return metrics_of(seen.overview, seen.incidents, Totals.read_all(readers.broker, queues, hour))
