@@ -15,8 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from django_rtq.console.formatting import format_duration, format_number, format_percent, names_text
 from django_rtq.console.incident_options import incident_options
-from django_rtq.console.incidents import Action, Incident, Severity
-from django_rtq.console.incidents.detection import reported
+from django_rtq.console.incidents import Action, Incident, Severity, reported
 from django_rtq.console.incidents.incident import DETECTORS
 from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.merging import grouped, most

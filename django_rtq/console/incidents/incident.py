@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -230,10 +230,6 @@ class Seen:
     def ago(self, seconds: float | None) -> datetime | None:
         """The moment so many seconds before the server's time; None if these are unknown."""
         return None if seconds is None else self.overview.now - timedelta(seconds=seconds)
-
-    def in_shard(self, number: int) -> Seen:
-        """The same, of one of several: its incidents name it."""
-        return replace(self, incidents=[replace(incident, shards=(number,)) for incident in self.incidents])
 
 
 Find = Callable[[Seen], Iterator[Incident]]

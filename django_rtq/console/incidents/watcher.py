@@ -13,8 +13,7 @@ import random
 import uuid
 from collections.abc import Mapping
 
-from django_rtq.console.incidents.detection import look, reported
-from django_rtq.console.incidents.incident import Incident
+from django_rtq.console.incidents import Incident, look, reported
 from django_rtq.console.incidents.server import silent_shard
 from django_rtq.console.reading.readers import Readers
 from django_rtq.core.broker.broker import Broker

@@ -240,7 +240,7 @@ def test_options_that_do_not_go_together(broker, arguments):
     ],
 )
 def test_the_outbox(broker, monkeypatch, lag, text):
-    monkeypatch.setattr("django_rtq.console.incidents.detection.outbox_lag", lambda place: lag)
+    monkeypatch.setattr("django_rtq.console.incidents.outbox_lag", lambda place: lag)
     found = [line for line in run("rtq").out.splitlines() if line.startswith("Outbox")]
     assert found == ([text] if text else [])
     assert run("rtq", "--json").json["outbox"] == (asdict(lag) if lag else None)

@@ -1,5 +1,6 @@
 """Builds data of the overview by hand."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 from django_rtq.console.incidents import Seen, find_incidents
@@ -91,7 +92,8 @@ def incidents(*rows, lag=None, **options):
 
 def of_shards(found):
     """The incidents of some shards, by their numbers, as what was seen of all together has them."""
-    return merge(Seen(overview=overview(), incidents=each).in_shard(number) for number, each in found.items()).incidents
+    found_in = {number: [replace(each, shards=(number,)) for each in of_shard] for number, of_shard in found.items()}
+    return merge(Seen(overview=overview(), incidents=of_shard) for of_shard in found_in.values()).incidents
 
 
 def kinds(*rows, **options):

@@ -184,7 +184,7 @@ STATES = {
 @pytest.fixture
 def project(redis, broker, readers, monkeypatch):
     monkeypatch.setattr("django_rtq.console.incidents.workers.declared_queues", lambda place: [QUEUE])
-    monkeypatch.setattr(health._answer, "_until", 0.0)
+    monkeypatch.setitem(health._kept, "until", 0.0)
     return Project(redis, broker, readers)
 
 
