@@ -210,7 +210,7 @@ def _requeue_all(env: Environment, readings: Readings, dead: int) -> None:
     """Requeue all dead letters, in steps, as one click does."""
     from django_rtq.console.reading.readers import readers_of
     from django_rtq.console.reading.selection import Selection
-    from django_rtq.console.reading.sweep import Sweep
+    from django_rtq.console.reading.sweep import Sweep, run_steps
 
     readers, done = readers_of(), 0
     idle, answers = env.server.directory / "longest_idle", env.server.directory / "longest"
@@ -224,7 +224,7 @@ def _requeue_all(env: Environment, readings: Readings, dead: int) -> None:
         started = time.perf_counter()
         for task in ("fail", ""):  # as on the page of a group, where it has to read every dead letter; all
             selection = Selection(queues=[DEAD_QUEUE], task=task)
-            done += readers.sweeps.run(Sweep(verb="requeue", selection=selection)).count
+            done += run_steps(readers.sweeps.steps(Sweep(verb="requeue", selection=selection))).count
         seconds = time.perf_counter() - started
     if done != dead:
         raise MeasurementFailed(f"{done:,} of {dead:,} dead letters were requeued.")

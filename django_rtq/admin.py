@@ -23,7 +23,7 @@ PAGES: dict[type[Model], str] = {
     models.Job: "jobs.JobAdmin",
     models.DeadLetter: "jobs.DeadLetterAdmin",
     models.Client: "clients.ClientAdmin",
-    models.Worker: "workers.WorkerAdmin",
+    models.Worker: "jobs.WorkerAdmin",
     models.Workflow: "workflows.WorkflowAdmin",
     models.RegisteredTask: "tasks.TaskAdmin",
     models.Schedule: "schedules.ScheduleAdmin",

@@ -120,7 +120,7 @@ def test_the_pages_of_the_admin_are_imported_when_one_is_asked_for():
 
     assert of_packages(before.split(), *PEOPLE) == []
     assert "django_rtq.console.admin.pages.queues" in after.split()
-    assert "django_rtq.console.admin.pages.workers" not in after.split()
+    assert "django_rtq.console.admin.pages.workflows" not in after.split()
 
 
 @pytest.mark.parametrize("serves", ["wsgi", "asgi"])

@@ -22,13 +22,12 @@ def run_bulk_action(sweep: dict[str, Any]) -> int:
     """
     from django_rtq.console.reading.readers import readers_of
     from django_rtq.console.reading.sweep import Sweep
-    from django_rtq.console.redaction import redacted
 
     job, wanted = current_job(), Sweep.read(sweep)
     place = place_of_job(job.backend, job.job_id) if job else ""
     sweeps, done = readers_of(place).sweeps, 0
-    counted = sweeps.count(wanted, shown=redacted) if job else None
-    for step in sweeps.steps(wanted, shown=redacted):
+    counted = sweeps.count(wanted) if job else None
+    for step in sweeps.steps(wanted):
         done += step.count
         if job and counted:
             job.progress(done, counted.count if counted.is_complete else None)

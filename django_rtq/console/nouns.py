@@ -24,7 +24,7 @@ from django_rtq.console.reading.jobs.walk import Shown
 from django_rtq.console.reading.members import recent_in, with_workflows
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.reading.selection import STATES, Selection
-from django_rtq.console.reading.sweep import Sweep
+from django_rtq.console.reading.sweep import Sweep, run_steps
 from django_rtq.console.schedule_status import ScheduleStatus, read_schedules
 from django_rtq.console.shards import AllShards
 from django_rtq.core import signals
@@ -219,7 +219,7 @@ def find_jobs(
 
 def _sweep(place: Place, sweep: Sweep) -> int:
     """Raises the error that has stopped it; what was done before stays done."""
-    result = place.readers.sweeps.run(sweep)
+    result = run_steps(place.readers.sweeps.steps(sweep))
     if result.stopped_by is not None:
         raise result.stopped_by
     return result.count + result.workflows

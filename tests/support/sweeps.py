@@ -2,7 +2,7 @@
 
 from django_rtq.console.reading.actions import LATEST
 from django_rtq.console.reading.selection import Selection
-from django_rtq.console.reading.sweep import STEP, Sweep
+from django_rtq.console.reading.sweep import STEP, Sweep, run_steps
 from tests.support.jobs import QUEUE
 
 
@@ -18,7 +18,7 @@ def steps(readers, verb, *, limit=STEP, **named):
 
 def run(readers, verb, **named):
     """All of its steps, added up."""
-    return readers.sweeps.run(sweep(verb, **named))
+    return run_steps(readers.sweeps.steps(sweep(verb, **named)))
 
 
 def count(readers, verb, *, until_ms=None, **named):

@@ -19,8 +19,7 @@ from django_rtq.console.merging import merge
 from django_rtq.console.nouns import OneJob, Place
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import WAITING, Selection
-from django_rtq.console.reading.sweep import Count, Result, Sweep
-from django_rtq.console.redaction import redacted
+from django_rtq.console.reading.sweep import Count, Result, Sweep, run_steps
 from django_rtq.core.broker.task_backends import shard_numbers
 from django_rtq.core.handle import JobHandle
 from django_rtq.core.jobs.details import JobDetails
@@ -318,7 +317,7 @@ def _act_here(readers: Readers, sweep: Sweep, ends: float, limit: int) -> Result
         if not sweep.selection.ids:
             return Result()
     left = max(0.0, ends - time.monotonic())
-    result = readers.sweeps.run(sweep, seconds=left, limit=limit, shown=redacted)
+    result = run_steps(readers.sweeps.steps(sweep, limit=limit), seconds=left)
     if sweep.selection.ids:
         result = replace(result, refused=len(sweep.selection.ids) - result.count)
     if result.stopped_by or sweep.verb == "purge":

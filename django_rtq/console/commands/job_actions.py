@@ -223,7 +223,7 @@ class JobAction:
         options, job_ids = self._options, list(dict.fromkeys(self._options["ids"]))
         queues = known_queues(self._readers, filter(None, [options["queue"]]))
         sweep = self._sweep(Selection(queues=queues, ids=job_ids))
-        result = self._readers.sweeps.run(sweep)
+        result = run_steps(self._readers.sweeps.steps(sweep))
         if result.stopped_by is not None and not result.answers:
             raise result.stopped_by
         answers = {} if result.stopped_by else {job_id: result.answers.get(job_id, "missing") for job_id in job_ids}

@@ -2,7 +2,7 @@
 
 1. `count()` says how many jobs are meant, and takes note of the moment: jobs that die, or are made, later are left out
 2. `steps()` does it. Each step looks at some jobs, and says which queues are left
-3. `run()` adds the steps up, to the end or for some seconds. Errors do not hide what was done before
+3. `run_steps()` adds the steps up, to the end or for some seconds. Errors do not hide what was done before
 
 Repeating a step does no harm. What becomes a job is `stored()`: internal_tasks.py reads it, and does the same.
 """
@@ -10,7 +10,6 @@ Repeating a step does no harm. What becomes a job is `stored()`: internal_tasks.
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from django_rtq.console.merging import ALL, EVERY, FIRST, JOINED, MOST, SUM, UNION, by, merge, sum_of_counts
+from django_rtq.console.merging import EVERY, FIRST, JOINED, MOST, SUM, UNION, by, joined, merge, sum_of_counts
 from django_rtq.console.reading.actions import ACTIONS, LATEST, Actions, Answers, How, Verb
 from django_rtq.console.reading.clients import ClientReader
 from django_rtq.console.reading.jobs.walk import JobWalk, List, Shown
@@ -41,7 +40,7 @@ STEP = 1000  # jobs that one step looks at
 #: meanwhile: they go from the lanes to the end of the delayed ones.
 _LISTS = {"dead": ("oldest",), "waiting": ("delayed", "lanes", "held")}
 MOST_COUNTED = 10_000  # jobs that count() looks at, for each of which Redis works some µs
-MOST_DEAD_COUNTED = 100_000  # dead letters of each queue
+MOST_DEAD_COUNTED = 100_000  # dead letters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +134,8 @@ class Result:
     """What was done: in one step, or in all steps together."""
 
     done: list[str] = field(default_factory=list, metadata=JOINED)  # ids; none of a purge
-    #: What became of the jobs that were named to Redis by their ids.
-    answers: Answers = field(default_factory=dict, metadata=ALL)
+    #: What became of the jobs that were named to Redis by their ids; of the same job in several steps, the latest.
+    answers: Answers = field(default_factory=dict, metadata=by(lambda each: dict(joined(map(dict.items, each)))))
     purged: int = field(default=0, metadata=SUM)  # jobs that were deleted without a look at their ids
     refused: int = field(default=0, metadata=SUM)  # how many others were found, and nothing was done with them
     workflows: int = field(default=0, metadata=SUM)  # that were erased with their client
@@ -230,18 +229,6 @@ class Sweeper:
         }
 
     # -- act
-
-    def run(
-        self,
-        sweep: Sweep,
-        *,
-        seconds: float = math.inf,
-        limit: int = STEP,
-        show: Callable[[int], object] | None = None,
-        shown: Shown = lambda job: job,
-    ) -> Result:
-        """Run the steps to the end, or for about so many seconds, and add them up: see run_steps()."""
-        return run_steps(self.steps(sweep, limit=limit, shown=shown), seconds=seconds, show=show)
 
     def steps(self, sweep: Sweep, *, limit: int = STEP, shown: Shown = lambda job: job) -> Iterator[Result]:
         """Do it, queue by queue. Each step looks at up to `limit` jobs.
@@ -342,26 +329,18 @@ def run_steps(
 
     Errors do not hide what was done before: they are part of the result. `show` is called with the number so far.
     """
-    ends, total = time.monotonic() + seconds, Result()
-    done, answers = total.done, total.answers  # filled in place: there may be a hundred thousand
+    ends, count, results, stopped_by = time.monotonic() + seconds, 0, [Result()], None
     try:
         for step in steps:
-            done += step.done
-            answers |= step.answers
-            total = replace(
-                total,
-                purged=total.purged + step.purged,
-                refused=total.refused + step.refused,
-                workflows=total.workflows + step.workflows,
-                queues_left=step.queues_left,
-            )
+            results.append(step)
+            count += step.count
             if show is not None and step.count:
-                show(total.count)
+                show(count)
             if time.monotonic() > ends:
                 break
     except (BrokerError, KeyboardInterrupt) as error:
-        return replace(total, stopped_by=error)
-    return total
+        stopped_by = error
+    return replace(merge(results), queues_left=results[-1].queues_left, stopped_by=stopped_by)
 
 
 def _is_of_client(sweep: Sweep) -> bool:
@@ -386,19 +365,11 @@ def _lists_of(parts: Sequence[str]) -> list[str]:
 
 def _parts_to_count(sweep: Sweep, sizes: Mapping[List, int], most: int) -> Iterator[tuple[list[List], int]]:
     """Lists that are counted together, and at how many of their jobs to look; 0: their sizes are the number."""
-    wanted, dead = sweep.selection, [list_ for list_ in sizes if list_[1] == "oldest"]
-    most_dead = most or MOST_DEAD_COUNTED
+    is_known = not sweep.selection.is_filtered
+    dead = [list_ for list_ in sizes if list_[1] == "oldest"]
+    yield dead, 0 if is_known else most or MOST_DEAD_COUNTED
     others = [list_ for list_ in sizes if list_ not in dead]
-    if wanted.text:
-        yield list(sizes), most or MOST_COUNTED
-    elif wanted.is_filtered:
-        few = [list_ for list_ in dead if sizes[list_] <= most_dead]
-        yield few, sys.maxsize
-        yield from (([list_], most_dead) for list_ in dead if list_ not in few)
-        yield others, most or MOST_COUNTED
-    else:
-        yield dead, 0
-        yield others, 0 if sweep.selection.until_ms is None else most or MOST_COUNTED
+    yield others, 0 if is_known and sweep.selection.until_ms is None else most or MOST_COUNTED
 
 
 def _count(

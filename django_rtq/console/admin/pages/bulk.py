@@ -39,7 +39,6 @@ from django_rtq.console.reading.members import read_query
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection, query_error
 from django_rtq.console.reading.sweep import STEP, Count, Sweep
-from django_rtq.console.redaction import redacted
 from django_rtq.console.sanitize import clean_text
 from django_rtq.core.jobs.job import JobState, moment
 from django_rtq.exceptions import BrokerError, JobNotFound
@@ -85,7 +84,7 @@ class BulkPages(PageAdmin):
             back = query_params.get_next_url(request, back)
             counted = Count(by_queue={"": len(selection.ids)}, until_ms=LATEST)
         else:
-            counted = readers.sweeps.count(sweep, shown=redacted)
+            counted = readers.sweeps.count(sweep)
             if not counted.count and counted.is_complete and not counted.workflows:
                 messages.warning(request, nothing_text(sweep))
                 return HttpResponseRedirect(back)

@@ -1,4 +1,4 @@
-"""Pages and actions of a job, the list of running jobs, and dead letters by error."""
+"""Pages and actions of a job, the list of running jobs, dead letters by error, and workers."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from django_rtq.console.render.html import buttons, cell_html
 from django_rtq.console.sanitize import clean_text, named_arguments
 from django_rtq.console.subjects.jobs import GROUPS, JOBS, OUTBOX, RUNNING, written_text
 from django_rtq.console.subjects.queues import MEMORY
+from django_rtq.console.subjects.workers import WORKERS
 from django_rtq.core.jobs.details import CLOCKS_DIFFER, JobDetails
 from django_rtq.core.jobs.failure import Attempt
 from django_rtq.core.jobs.job import JobState
@@ -134,6 +135,12 @@ class DeadLetterAdmin(PageAdmin):
     """The page of dead letters: groups by error."""
 
     sheet = GROUPS
+
+
+class WorkerAdmin(PageAdmin):
+    """The page of the workers."""
+
+    sheet = WORKERS
 
 
 # -- what became of a job
