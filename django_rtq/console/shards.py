@@ -229,7 +229,7 @@ class AllShards(Readers):
         return self.of_job(job_id, lambda readers: readers.find_with_position(job_id, queue))
 
     workers = _each("workers", joined)
-    runs_of = _each("runs_of", merge)
+    queue = _each("queue", merge)
 
     def search(self, lists: Sequence[List], filter: Selection = ALL_JOBS, **options: Any) -> JobWalk:
         return _Search(self, lists, filter, **options)

@@ -9,10 +9,10 @@ from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
-from django_rtq.console.merging import by
+from django_rtq.console.merging import ONE, by
 from django_rtq.console.reading.actions import Actions
 from django_rtq.console.reading.clients import ClientReader
-from django_rtq.console.reading.details import WorkerDetails
+from django_rtq.console.reading.details import QueueDetails, WorkerDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadLetters
 from django_rtq.console.reading.jobs.waiting_reason import QueuePosition, find_with_position
 from django_rtq.console.reading.jobs.walk import JobWalk, List
@@ -26,7 +26,7 @@ from django_rtq.console.reading.metrics.reader import (
 )
 from django_rtq.console.reading.metrics.time_series import Series, merge_series
 from django_rtq.console.reading.overview import OverviewReader, SharedOverview
-from django_rtq.console.reading.queues import QueueReader
+from django_rtq.console.reading.queues import QueueReader, read_queue_details
 from django_rtq.console.reading.selection import ALL_JOBS, Selection
 from django_rtq.console.reading.sweep import Sweeper
 from django_rtq.console.reading.task_details import TaskReader
@@ -40,9 +40,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueRuns:
-    """What became of the jobs of a queue lately."""
+class WholeQueue:
+    """A queue, and what became of its jobs lately."""
 
+    details: QueueDetails = field(metadata=ONE)
     series: Series = field(metadata=by(merge_series))  # of the last hour
     versions: list[VersionRuns] = field(metadata=by(merged_versions))  # the newest first; none without RTQ["VERSION"]
     deploys: list[Deploy]  # the same
@@ -123,19 +124,21 @@ class Readers:
         """Some lists of jobs, each a queue and a state. The options are those of a JobWalk."""
         return JobWalk(self.broker, lists, filter, **options)
 
-    def runs_of(self, queue: str) -> QueueRuns:
-        """What became of the jobs of a queue lately, in one round trip."""
-        history = self.overview.series
-        minutes, (_mark, _now, versions, *_lines), *deploys = self._redis.execute(
+    def queue(self, name: str) -> WholeQueue:
+        """A queue, in one round trip."""
+        history, keys = self.overview.series, self._keys.of(name)
+        details, minutes, (_mark, _now, versions, *_lines), *deploys = self._redis.execute(
             [
-                history.hour_command(queue, time.time_ns() // 1_000_000),
-                SCRIPTS["task_history"].call(self._keys.of(queue), (0, "", 0, 1)),
+                SCRIPTS["queue_overview"].call(keys, ()),
+                history.hour_command(name, time.time_ns() // 1_000_000),
+                SCRIPTS["task_history"].call(keys, (0, "", 0, 1)),
                 *deploy_commands(self.broker),
             ],
             resend=True,
         )
-        return QueueRuns(
-            series=history.read_hour(queue, minutes),
+        return WholeQueue(
+            details=read_queue_details(name, details),
+            series=history.read_hour(name, minutes),
             versions=VersionRuns.read_all(versions),
             deploys=read_deploys(deploys),
         )

@@ -80,7 +80,7 @@ def test_runs_are_counted_by_the_version_of_the_project(redis, broker, readers, 
         run_by(version, 100 - failed, failed)
     run_by("v44", 40, 0, task="pay")
 
-    ship, of_queue = readers.tasks.get("ship").versions, readers.runs_of(QUEUE).versions
+    ship, of_queue = readers.tasks.get("ship").versions, readers.queue(QUEUE).versions
 
     numbers = {each.version: (each.metrics.done, each.metrics.failed, each.metrics.runs) for each in ship}
     assert numbers == {"v44": (90, 10, {12: 90}), "v43": (95, 5, {12: 95})}

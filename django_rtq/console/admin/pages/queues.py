@@ -88,18 +88,17 @@ class QueueAdmin(PageAdmin):
         """The page of a queue: its jobs by state, and its clients."""
         _check_name(name)
         table, readers, viewer = JobTable(request, name), place_of(request).readers, self.viewer(request)
-        details, runs = readers.queues.get(name), readers.runs_of(name)
-        walk = readers.search([(name, table.state)], table.filter, shown=redacted)
+        queue, walk = readers.queue(name), readers.search([(name, table.state)], table.filter, shown=redacted)
         context = {
             "title": _("Queue %(name)s") % {"name": name},
-            "row": details,
-            **table.context(walk.page(table.cursor, JOBS.per_page), details, viewer),
+            "row": queue.details,
+            **table.context(walk.page(table.cursor, JOBS.per_page), queue.details, viewer),
             "client_tables": tables(OF_QUEUE, readers.clients.busiest(name), viewer, titles={"fair": None}),
-            "version_tables": tables(VERSIONS, runs.versions, viewer),
-            "charts": history_charts([runs.series], SPANS["1h"], runs.deploys),
+            "version_tables": tables(VERSIONS, queue.versions, viewer),
+            "charts": history_charts([queue.series], SPANS["1h"], queue.deploys),
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
-            "buttons": buttons(QUEUES, Queue(details), viewer),
-            **_state_of(details, are_all=not readers.silent),
+            "buttons": buttons(QUEUES, Queue(queue.details), viewer),
+            **_state_of(queue.details, are_all=not readers.silent),
         }
         return self.render(request, "queue.html", context)
 
