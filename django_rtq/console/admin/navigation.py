@@ -1,17 +1,27 @@
-"""The navigation links on every page."""
+"""The URLs of the pages, and the navigation links on every page."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from django.apps import apps
 from django.contrib.admin import AdminSite
+from django.contrib.admin.utils import quote
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.text import capfirst
 
-from django_rtq.console.admin.urls import page_url
-
 ENTRIES = ("queue", "job", "deadletter", "client", "schedule", "workflow", "worker", "registeredtask")
+
+
+def page_url(site_name: str, name: str, *args: str, query: Mapping[str, object] | None = None) -> str:
+    """The URL of a page, by its name without "django_rtq_". Names of queues and jobs are quoted like primary keys in
+    Django's admin, and empty query parameters are left out."""
+    address = reverse(f"admin:django_rtq_{name}", args=[quote(arg) for arg in args], current_app=site_name)
+    given = {key: value for key, value in (query or {}).items() if value not in (None, "")}
+    return f"{address}?{urlencode(given)}" if given else address
 
 
 def navigation(request: HttpRequest, site: AdminSite, current_opts: Any) -> dict[str, Any]:

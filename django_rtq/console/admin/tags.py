@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from django_rtq.console import sanitize
-from django_rtq.console.admin.urls import page_url
+from django_rtq.console.admin.navigation import page_url
 from django_rtq.console.formatting import (
     EMPTY_VALUE,
     format_duration,

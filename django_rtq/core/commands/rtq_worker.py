@@ -8,12 +8,17 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import socket
+import subprocess
 import sys
 from argparse import ArgumentTypeError
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from django_rtq.core.commands.command import QUEUES, Options, RTQCommand, seconds_from
 from django_rtq.core.extension import required
@@ -79,9 +84,7 @@ class Command(RTQCommand):
         """Run until stopped."""
         if options["reload"]:
             gc.enable()
-            from django_rtq.core.commands.reloader import run_with_reload
-
-            run_with_reload([argument for argument in sys.argv if argument != RELOAD], self.stderr.write)
+            _run_with_reload([argument for argument in sys.argv if argument != RELOAD], self.stderr.write)
             return
         if code := self._run_all(options):
             sys.exit(code)
@@ -104,6 +107,34 @@ class Command(RTQCommand):
             health_file=options["health_file"],
         )
         return code
+
+
+def _run_with_reload(arguments: Sequence[str], say: Callable[[str], object]) -> None:
+    """Run a command of manage.py as a subprocess, and restart it when Python code below this folder changes, until it
+    ends without an error, or this process is told to stop."""
+    try:
+        from watchfiles import PythonFilter, watch
+    except ImportError:
+        raise CommandError("--reload needs watchfiles, which finds changes of code: pip install watchfiles") from None
+    from django_rtq.core.worker.supervisor.process_pool import kill_with_parent
+
+    def stop(signum: int, frame: object) -> None:  # Ctrl-C reaches the subprocess by itself
+        process.terminate()
+        raise KeyboardInterrupt
+
+    command, die_with_parent = [sys.executable, *arguments], partial(kill_with_parent, signal.SIGTERM)
+    process = subprocess.Popen(command, preexec_fn=die_with_parent)  # noqa: PLW1509
+    signal.signal(signal.SIGTERM, stop)
+    with suppress(KeyboardInterrupt):
+        for changes in watch(".", watch_filter=PythonFilter(), yield_on_timeout=True, rust_timeout=500):
+            if changes:
+                say(f"{os.path.relpath(min(path for _, path in changes))} changed: restarting")
+                process.terminate()
+                process.wait()  # running jobs finish
+                process = subprocess.Popen(command, preexec_fn=die_with_parent)  # noqa: PLW1509
+            elif process.poll() == 0:
+                break
+    process.wait()
 
 
 def _count(text: str) -> int:

@@ -2,7 +2,7 @@
 
 from django.urls import reverse
 
-from django_rtq.console.admin.urls import page_url
+from django_rtq.console.admin.navigation import page_url
 
 
 def test_a_query_is_added_without_what_is_empty():

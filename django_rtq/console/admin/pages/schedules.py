@@ -22,9 +22,8 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from django_rtq.console import permissions
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.forms import restore_secrets
-from django_rtq.console.admin.navigation import navigation
+from django_rtq.console.admin.navigation import navigation, page_url
 from django_rtq.console.admin.pages.page_admin import all_shards_of, show
-from django_rtq.console.admin.urls import page_url
 from django_rtq.console.nouns import Place
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.redaction import hidden, hidden_args
