@@ -159,7 +159,7 @@ def job_lines(job: JobDetails, told: Mapping[str, Any]) -> Iterator[str]:
     for name, value in told.items():
         is_told = job.state is JobState.SUCCEEDED if name == "result" else value or name == "shard"
         if is_told and name not in _LATER:
-            text = on_clock(getattr(job, name)) if name in TIMES else value
+            text = on_clock(getattr(job, name)) if name in TIMES else duration(value) if name == "seconds" else value
             text = text if isinstance(text, str) and name != "result" else as_json(value)
             yield f"{name.replace('_', ' ').capitalize() + ':':<16}{one_line(text)}"
     for attempt in reversed(job.attempts):

@@ -106,7 +106,7 @@ class Jobs(Sheet[JobDetails]):
         Column("shard", _("Shard"), is_of_shards=True),
         Column("queue", _("Queue"), link=_list_url),
         Column("state", _("State"), _state, JOB_STATE),
-        Column("worker", _("Worker"), lambda job: job.worker if job.state is JobState.RUNNING else "", under="state"),
+        Column("worker", _("Worker"), under="state"),
         Column("progress", "", kind=REPORTED, under="state"),
         Column("attempts", _("Attempts"), attrgetter("attempt"), NUMBER),
         Column("time", pgettext_lazy("of a job", "Time"), time_of, MOMENT, css=lambda job: "rtq-when"),
@@ -122,6 +122,7 @@ class Jobs(Sheet[JobDetails]):
         return {
             "state": str(row.state),
             **facts(row, ("task", "priority", "args", "kwargs", "headers", *TIMES)),
+            **({} if row.has_call else dict.fromkeys(("args", "kwargs", "headers"))),  # they were not kept
             **facts(newest, ("error_class", "error", "traceback")),
             "time": time and time.isoformat(),
         }

@@ -226,6 +226,7 @@ def test_show_prints_json_with_all_failures_and_the_result(broker):
 
     assert [(each["error_class"], each["version"]) for each in letter["failures"]] == [("shop.errors.OutOfOrder", "")]
     assert (done["id"], done["state"], done["failures"]) == (finished, "succeeded", [])
+    assert (letter["args"], done["args"]) == ([], None)  # which were not kept
 
 
 def test_show_prints_what_a_job_logged(broker):
