@@ -10,11 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from django.db import connections
-from django.db.backends.signals import connection_created
 
 from django_rtq.exceptions import BrokerError, BrokerRefused, BrokerUnavailable
 
-_here = threading.local()  # whether this thread has opened database connections
 logger = logging.getLogger("django_rtq")
 
 _MIN_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.05, 5.0
@@ -24,20 +22,8 @@ HANGING_SECONDS = 1.0  # a tick that takes longer than this hangs
 _jitter = random.SystemRandom()
 
 
-def watch_database_connections() -> None:
-    """Track connections that are opened from now on. May be called more than once."""
-    connection_created.connect(_note, dispatch_uid="rtq-databases")
-
-
-def close_opened_connections() -> None:
-    """Close the connections that this thread has opened. Costs nothing if there are none."""
-    if getattr(_here, "has_opened", False):
-        close_database_connections()
-
-
 def close_database_connections() -> None:
     """Close all connections of this thread. Raises nothing."""
-    _here.has_opened = False
     for connection in connections.all(initialized_only=True):
         try:
             connection.close()
@@ -56,10 +42,6 @@ def close_connection_pools() -> None:
                 connections[alias].close_pool()  # type: ignore[attr-defined]
             except Exception:
                 logger.exception("the connection pool of database %r could not be closed", alias)
-
-
-def _note(**kwargs: object) -> None:
-    _here.has_opened = True
 
 
 class BinarySemaphore:
@@ -149,7 +131,6 @@ class Loop:
 
     def start(self) -> None:
         """Start the thread, named rtq-<name>."""
-        watch_database_connections()
         self._thread = threading.Thread(target=self._run, name=f"rtq-{self.name}", daemon=True)
         self._thread.start()
 
@@ -212,7 +193,7 @@ class Loop:
             finally:
                 # Database connections that signal receivers or functions of the project have opened: the database may
                 # be restarted, or this process may fork, before the next tick.
-                close_opened_connections()
+                close_database_connections()
                 self._tick_started_at = None
         return seconds
 

@@ -41,8 +41,7 @@ def unblocked(blocker):
 
 @pytest.fixture
 def database(django_db_blocker):
-    """Threads may ask the database, and what they open is noticed."""
-    threads.watch_database_connections()
+    """Threads may ask the database."""
     with unblocked(django_db_blocker):
         yield
 
@@ -57,7 +56,7 @@ def test_what_a_thread_has_opened_is_closed(database):
     def act():
         query()
         before = open_connections()
-        threads.close_opened_connections()
+        threads.close_database_connections()
         return len(before), open_connections()
 
     assert in_thread(act) == (1, [])  # a database in memory stays open, but nobody has it any more
@@ -67,17 +66,10 @@ def test_it_can_be_opened_again(database):
     def act():
         for _ in range(2):
             query()
-            threads.close_opened_connections()
+            threads.close_database_connections()
         return open_connections()
 
     assert in_thread(act) == []
-
-
-def test_where_nothing_was_opened_nobody_looks(database, monkeypatch):
-    monkeypatch.setattr(threads, "close_database_connections", lambda: 1 / 0)
-
-    in_thread(query)
-    assert in_thread(threads.close_opened_connections) is None
 
 
 def test_a_transaction_that_was_left_open_is_not_met_again(database):
