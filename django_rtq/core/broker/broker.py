@@ -74,7 +74,7 @@ class Broker:
             read_all()  # an upgrade may replace the files while this process runs
         self.config = config
         self.redis = RedisClient(self.connection_settings.command_pool(role=role))
-        self.keys = Keys(config.prefix, in_cluster=self.connection_settings.is_in_cluster)
+        self.keys = Keys(config.prefix, in_cluster=getattr(self.connection_settings.service, "is_cluster", False))
         #: Registered ones, with how many jobs enqueue_many takes, for max_waiting, before the plain script is tried.
         self._registered_queues: dict[str, int] = {}
         self._replicas: Replicas | None = None

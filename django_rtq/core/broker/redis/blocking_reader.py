@@ -160,9 +160,8 @@ class BlockingReader:
         if self._connection is not None and not is_current(self._connection):
             self.close()  # it leads to a former primary, where no token will come
         if self._connection is None:
-            self._connection = self._connection_settings.blocking_connection(
-                role=self._role, block_seconds=self._block_seconds
-            )
+            pool = self._connection_settings.blocking_pool(role=self._role, block_seconds=self._block_seconds)
+            self._connection = pool.make_connection()
             self._connection.connect()
             self._on_connect()  # this may be another server, or the same one with older data
         return self._connection

@@ -65,29 +65,15 @@ class ConnectionSettings:
     connect_timeout: float = CONNECT_SECONDS
     in_settings: InSettings = field(default=str, repr=False, compare=False)
 
-    @property
-    def reconnect_seconds(self) -> float:
-        """How long a worker may wait between two tries to connect: a replica may be promoted meanwhile."""
-        return 5.0 if self.service is None else 1.0
-
-    @property
-    def is_in_cluster(self) -> bool:
-        """Whether all keys have to lie in one slot."""
-        return self.service is not None and self.service.is_cluster
-
     def command_pool(self, *, role: str) -> redis.ConnectionPool:
         """A new pool for commands; the caller disconnects it. It never retries by itself."""
         return self._pool(role=role, socket_timeout=self.socket_timeout, health_check_interval=HEALTH_CHECK_SECONDS)
 
-    def blocking_connection(self, *, role: str, block_seconds: float) -> AbstractConnection:
-        """One connection, not connected yet, for reads that block for up to ``block_seconds``.
-
-        With Sentinel, every connect() asks for the current master.
-        """
-        return cast(AbstractConnection, self.blocking_pool(role=role, block_seconds=block_seconds).make_connection())
-
     def blocking_pool(self, *, role: str, block_seconds: float) -> redis.ConnectionPool:
-        """A new pool for reads that block for up to ``block_seconds``; the caller disconnects it."""
+        """A new pool for reads that block for up to ``block_seconds``; the caller disconnects it.
+
+        With Sentinel, every connect() of its connections asks for the current master.
+        """
         # No health check: a PING before each read would cost a round trip. The kernel notices a server that is gone.
         return self._pool(
             role=role,

@@ -52,7 +52,7 @@ def read_connection_settings(config: Config) -> ConnectionSettings:
             "CACHES, a description of Sentinels or of a Cluster, or the dotted path of a factory."
         )
     try:  # redis-py checks most arguments only when it makes a connection: better now than in a worker
-        connection_settings.blocking_connection(role="check", block_seconds=0)
+        connection_settings.command_pool(role="check").make_connection()
     except (TypeError, ValueError, RedisError) as error:
         raise ConfigurationError(f"{SETTING}: redis-py cannot use {connection_settings}: {error}") from error
     return connection_settings

@@ -104,7 +104,8 @@ class WorkerProcess:
         # Between two signs of life: well within a lease.
         self._longest_seconds = min(IDLE_SECONDS, broker.config.lease_seconds / 3)
         self._reader = WorkSignalReader(broker, options.queues, on_connect=self._session.reconcile_soon)
-        self._backoff = ReconnectDelay(broker.connection_settings.reconnect_seconds)
+        # A replica may be promoted meanwhile, where the master may move.
+        self._backoff = ReconnectDelay(5.0 if broker.connection_settings.service is None else 1.0)
         self._is_stopping = False
         self._is_waiting = False
         self._jobs_done = 0

@@ -61,7 +61,7 @@ def client_of(connection_settings):
 
 @contextmanager
 def reader_of(connection_settings, block_seconds=1):
-    reader = connection_settings.blocking_connection(role="reader", block_seconds=block_seconds)
+    reader = connection_settings.blocking_pool(role="reader", block_seconds=block_seconds).make_connection()
     try:
         yield reader
     finally:

@@ -81,7 +81,7 @@ def test_a_connection_that_was_idle_for_long_is_closed(redis, few, monkeypatch):
 
 
 def test_a_timed_wait_ends_on_time(broker):
-    connection = broker.connection_settings.blocking_connection(role="test", block_seconds=1)
+    connection = broker.connection_settings.blocking_pool(role="test", block_seconds=1).make_connection()
     connection.connect()
     try:
         started = time.monotonic()
@@ -92,7 +92,7 @@ def test_a_timed_wait_ends_on_time(broker):
 
 
 def test_a_reply_that_came_with_the_last_one_is_there_already(broker):
-    connection = broker.connection_settings.blocking_connection(role="test", block_seconds=1)
+    connection = broker.connection_settings.blocking_pool(role="test", block_seconds=1).make_connection()
     assert received_reply(connection) is None
     connection.connect()
     try:
