@@ -152,6 +152,9 @@ class InQueues(_OfOne):
 
     title, key = _("Queues"), "queue"
     columns = (Column("queue", _("Queue"), link=_list_url), *_OfOne.figures)
+    empty = Empty(
+        _("Nothing is known of this client."), _("It has no waiting jobs, no limits of its own, and is not paused.")
+    )
     actions = (ACTIONS["pause_client"], ACTIONS["resume_client"], ACTIONS["limit_client"])
 
     def where(self, row: ClientInQueue) -> tuple[Sequence[str], Mapping[str, str]]:

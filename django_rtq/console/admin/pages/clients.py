@@ -52,14 +52,16 @@ class ClientAdmin(PageAdmin):
         """One client in all queues."""
         name, viewer = _client_of(request.GET), self.viewer(request)
         in_queues = [in_queue for in_queue in place_of(request).readers.clients.get(name) if in_queue.is_known]
+        note = f"{_('Running jobs are counted in queues with limits.')} {SHARES_NOTE}"
         context = {
             "title": _("Client %(name)s") % {"name": _shown(name)},
+            "sheet": IN_QUEUES,
             "tables": tables(IN_QUEUES, in_queues, viewer),
+            "found": {"note": note if in_queues else ""},
             "buttons": buttons(CLIENTS, ClientRow(name, in_queues), viewer, OF_CLIENT),
-            "shares_note": SHARES_NOTE,
             "breadcrumbs": [{"url": self.url("client_changelist"), "title": _("Clients")}],
         }
-        return self.render(request, "client.html", context)
+        return self.render(request, "list.html", context)
 
     # -- actions
 
