@@ -17,18 +17,6 @@ def test_a_lane_that_is_only_indexed_ends(redis, broker, readers):
     assert "lanes" not in snapshot(redis)
 
 
-def test_a_client_leaves_the_ring_with_its_last_job(redis, broker, readers):
-    for client in ("x", "y"):
-        queued_job(broker, client=client, priority=5)
-    keys = broker.keys.of(QUEUE)
-
-    assert readers.sweeps.purge_some(QUEUE, "x") == 1
-    assert redis.zrange(keys.ring + b"5", 0, -1) == [b"y"]
-    assert readers.sweeps.purge_some(QUEUE, None) == 1
-
-    assert not {"ring", "bands", "lanes"} & set(snapshot(redis))
-
-
 def test_a_blocked_client_is_purged(redis, broker, readers, rtq):
     rtq.queues[QUEUE].limit_clients(max_running=0)
     queued_job(broker, client="x", priority=5)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.exceptions import JobNotFound, WrongState
+from django_rtq.exceptions import WrongState
 from tests.support.jobs import (
     QUEUE,
     claim,
@@ -10,7 +10,6 @@ from tests.support.jobs import (
     dead_job,
     finished_job,
     held_job,
-    new_job,
     queued_job,
     scheduled_job,
     settle,
@@ -60,10 +59,3 @@ def test_what_does_not_wait_for_a_time_is_left_alone(redis, broker, readers, see
         readers.actions.run_now(job.id)
 
     assert snapshot(redis) == before
-
-
-def test_a_job_that_is_not_there_is_not_found(redis, broker, readers):
-    broker.register_queues([QUEUE])
-
-    with pytest.raises(JobNotFound):
-        readers.actions.run_now(new_job().id)

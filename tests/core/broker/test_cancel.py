@@ -1,14 +1,8 @@
 """queued, scheduled, retrying -> cancelled."""
 
-import pytest
-
-from django_rtq.exceptions import JobNotFound, WrongState
 from tests.support.jobs import (
     QUEUE,
     claim,
-    dead_job,
-    finished_job,
-    new_job,
     queued_job,
 )
 from tests.support.snapshots import GONE, changes, snapshot
@@ -52,29 +46,3 @@ def test_one_call_removes_a_bounded_number_of_names(redis, broker, access):
 
     assert redis.llen(broker.keys.of(QUEUE).lane + b"0:x") == 52
     assert claim(broker) == [jobs[-1].id]
-
-
-@pytest.mark.parametrize(
-    ("seed", "reason"),
-    [(dead_job, "is dead"), (finished_job, "has finished already")],
-)
-def test_a_job_that_is_over_is_left_alone(redis, broker, access, seed, reason):
-    job = seed(broker)
-    before = snapshot(redis)
-
-    with pytest.raises(WrongState, match=reason):
-        access.cancel(job.id)
-
-    assert snapshot(redis) == before
-
-
-def test_an_unknown_job_is_not_found(redis, broker, access):
-    queued_job(broker)
-    before = snapshot(redis)
-
-    with pytest.raises(JobNotFound):
-        access.cancel(new_job().id)
-    with pytest.raises(JobNotFound):
-        access.cancel("\ud800")  # Redis cannot be asked for it
-
-    assert snapshot(redis) == before

@@ -53,14 +53,6 @@ def test_a_task_whose_name_cannot_be_read_counts_for_the_queue_alone(redis, brok
     assert readers.overview.read().queues[0].series.total("failed") == 1
 
 
-def test_it_waits_for_no_lease_and_no_hold(redis, broker):
-    job = claimed_job(broker)
-    seconds, _ = redis.time()
-    redis.hset(broker.keys.of(QUEUE).clock, "hold", (seconds + 60) * 1000)
-
-    assert broker.reclaim_child(QUEUE, WORKER, []) == [(job.id, "queued")]
-
-
 def test_the_guilty_one_may_be_somebody_elses_by_now(redis, broker):
     other = claimed_job(broker, worker="other")
     broker.sign_on([QUEUE], WORKER)
@@ -88,5 +80,5 @@ def test_a_crash_counts_for_the_version_of_the_dead_worker(redis, broker, rtq, r
     else:
         broker.reclaim_child(QUEUE, WORKER, [job.id])
 
-    of_queue = readers.runs_of(QUEUE).versions
+    of_queue = readers.queue(QUEUE).versions
     assert [(each.version, each.metrics.done, each.metrics.failed) for each in of_queue] == [("v44", 0, 1)]

@@ -31,32 +31,6 @@ def test_it_says_whom_it_does_not_know_and_does_not_bring_them_back(redis, broke
     assert set(snapshot(redis)["low:workers"]) == {WORKER}
 
 
-def test_it_tells_when_the_first_lease_of_anybody_ends(redis, broker):
-    began = server_ms(redis)
-    for queue, worker in ((QUEUE, WORKER), ("low", "silent")):
-        broker.sign_on([queue], worker)
-    redis.zadd(broker.keys.of("low").workers, {"silent": began - 5000})
-
-    assert renew(broker, [QUEUE, "low"], [])[0] == 0
-    left = renew(broker, [QUEUE], [])[0]
-    assert LEASE_SECONDS - (server_ms(redis) - began) / 1000 <= left <= LEASE_SECONDS
-
-
-def test_after_a_silence_of_half_a_lease_all_leases_end_later_and_nothing_is_reclaimed_for_half_a_lease(redis, broker):
-    broker.sign_on([QUEUE], WORKER)
-    broker.sign_on([QUEUE], "dead")
-    before = snapshot(redis)["workers"]["dead"]
-    contact = server_ms(redis) - int(LEASE_SECONDS * 500) - 1
-    redis.hset(broker.keys.of(QUEUE).clock, "contact", contact)
-
-    renew(broker, [QUEUE], [WORKER])
-
-    after = snapshot(redis)
-    sweep = {name: int(ms) for name, ms in after["clock"].items() if name != "anchor"}
-    assert sweep["hold"] - sweep["contact"] == LEASE_SECONDS * 500
-    assert after["workers"]["dead"] - before == sweep["contact"] - contact > LEASE_SECONDS * 500
-
-
 def test_it_tells_which_of_their_jobs_are_to_stop(redis, broker):
     others = claimed_job(broker, "others", worker="other")
     jobs = claimed_jobs(broker, *(new_job(name) for name in "abc"))
@@ -163,17 +137,6 @@ def test_who_does_not_promote_tends_besides_those_who_do(redis, broker, now):
     assert "promoted" not in snapshot(redis)["clock"]
     assert entry(broker, pause_ms=1000, tends="checked")[0] is False
     assert entry(broker, tends="")[0] is False
-
-
-def test_a_lease_is_renewed_whoever_tends(redis, broker, now):
-    let_tend(redis, broker, now)
-    redis.zadd(broker.keys.of(QUEUE).workers, {WORKER: 1, "other": 2})
-
-    for names, unknown in (([WORKER], set()), ([WORKER, "nobody"], {"nobody"}), ([WORKER], set())):
-        stand_still(redis, broker, now)
-        assert renew(broker, [QUEUE], names, pause_ms=1000) == (None, unknown)
-
-    assert snapshot(redis)["workers"] == {WORKER: now + LEASE_SECONDS * 1000, "other": 2}
 
 
 @pytest.mark.parametrize("seed", ["rate_times", "next_starts", "paused"])

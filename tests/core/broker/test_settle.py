@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from django_rtq.exceptions import JobNotFound
 from tests.support.jobs import (
     ERROR,
     QUEUE,
@@ -60,17 +59,6 @@ def test_many_outcomes_go_one_per_cent_at_a_time(redis, broker):
         left.append(redis.hlen(broker.keys.of(QUEUE).results))
 
     assert left == [495, 496, 497, 498, 499, 500, 495]
-
-
-def test_a_job_whose_outcome_was_dropped_is_known_but_not_shown(redis, broker, readers):
-    first, second = claimed_jobs(broker, new_job(), new_job())
-    ack_one(broker, first, most=1)
-    ack_one(broker, second, most=1)
-
-    assert broker.enqueue(QUEUE, [first]) == ["exists"]
-    with pytest.raises(JobNotFound):
-        readers.find(first.id)
-    assert [job.id for job in readers.search([(QUEUE, "finished")]).page().jobs] == [second.id]
 
 
 # -- retry and bury

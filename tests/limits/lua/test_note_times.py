@@ -1,7 +1,5 @@
 """How long jobs ran, noted before their outcomes where clients take turns by time."""
 
-import pytest
-
 from django_rtq.core.broker.scripts import SCRIPTS
 from tests.support.jobs import QUEUE, WORKER, claimed_job, let_lapse
 from tests.support.mutant import OWN_CLOCK, mutated
@@ -10,24 +8,9 @@ from tests.support.snapshots import snapshot
 SLOW = OWN_CLOCK._replace(new='{ redis.call("INCRBY", "clock", 1000) / 1000, 0 }')  # a second between two readings
 
 
-@pytest.fixture
-def by_time(rtq):
-    rtq.queues[QUEUE].limit(fair_by="seconds")
-
-
 def note(broker, *jobs, worker=WORKER):
     call = SCRIPTS["note_times"].call(broker.keys.of(QUEUE), jobs, worker=worker)
     assert broker.redis.execute_one(call) == []
-
-
-def test_of_jobs_of_others_nothing_is_noted(redis, broker, by_time):
-    job = claimed_job(broker, client="x")
-    before = snapshot(redis)
-
-    note(broker, job.id, "12.5", worker="w2")
-    note(broker, "nobody", "12.5")
-
-    assert snapshot(redis) == before
 
 
 def test_of_jobs_that_were_claimed_without_limits_nothing_is_noted(redis, broker):

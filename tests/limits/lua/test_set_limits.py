@@ -18,38 +18,6 @@ def claimed_ids(broker, wanted=10):
     return sorted(claim(broker, wanted))
 
 
-def test_its_own_limit_comes_before_the_default(broker, limits, rtq):
-    rtq.queues[QUEUE].limit_clients(max_running=1)
-    rtq.clients["big"].limit(QUEUE, max_running=3)
-    rtq.clients["free"].limit(QUEUE, max_running=None)
-    for client in ("big", "free", "small"):
-        for _ in range(5):
-            queued_job(broker, client=client)
-
-    while claim(broker, 10):
-        pass
-
-    running = {name: each.running for name, each in limits(QUEUE).clients.items()}
-    assert running == {"big": 3, "free": 5, "small": 1}
-    assert limits(QUEUE).running == 9
-    assert limits(QUEUE).clients["big"].is_blocked
-    assert not limits(QUEUE).clients["free"].is_blocked
-
-
-def test_a_paused_client_waits_and_others_go_on(broker, limits, rtq):
-    x, y = queued_job(broker, client="x"), queued_job(broker, client="y")
-
-    assert rtq.clients["x"].pause(QUEUE, by="me")
-    assert not rtq.clients["x"].pause(QUEUE, by="you")
-
-    assert claimed_ids(broker) == [y.id]
-    pause = limits(QUEUE).clients["x"].pause
-    assert pause.by == "me"
-    assert rtq.clients["x"].resume(QUEUE)
-    assert not rtq.clients["x"].resume(QUEUE)
-    assert claimed_ids(broker) == [x.id]
-
-
 def test_unknown_limits_are_refused(rtq):
     with pytest.raises(ValueError, match="Did you mean"):
         rtq.clients["x"].limit(QUEUE, max_runing=1)
