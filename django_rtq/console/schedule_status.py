@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django_rtq.console.merging import joined
-from django_rtq.console.reading.readers import Readers, readers_of
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.core.broker.brokers import get_broker
-from django_rtq.core.broker.schedule_store import ScheduleState, StoredSchedules
+from django_rtq.core.broker.schedule_store import ScheduleState
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import moment
 from django_rtq.core.scheduler.registry import (
     ScheduledTask,
     Source,
-    declared_schedules,
     load_schedules,
     schedules_in,
 )
@@ -45,7 +43,7 @@ class ScheduleStatus:
     is_skipped: bool = (
         False  # the last slot started no job: the last one lived, an equal one did, or the queue was full
     )
-    is_in_redis: bool = True  # of a row that was asked for: as the database has it
+    row: Mapping[str, Any] | None = None  # of the database, as Redis has it; None: it is declared
     problem: str = ""  # why it does not run, as far as it was asked for; "": it does
     is_bad: bool = False  # whether something is wrong
 
@@ -60,58 +58,36 @@ def read_schedules(place: str, *, with_jobs: bool = True) -> list[ScheduleStatus
     while True:
         stored = store.last_read
         entries, broken = load_schedules(declared, stored)
-        now_ms, states = store.states(_queues_of(entries))
+        now_ms, states = store.states(sorted({entry.task.queue for entry in entries}))
         if store.latest_version == stored.version:
             break
         store.read()
-    return [*_statuses_in(place, entries, now_ms, states, with_jobs=with_jobs), *_invalid(broken, stored.rows)]
-
-
-def row_statuses(readers: Readers, rows: Mapping[str, Mapping[str, Any]]) -> list[ScheduleStatus]:
-    """The status of each row of the database, as far as its Redis answers. Raises BrokerError, ConfigurationError."""
-    entries, broken = load_schedules(declared_schedules(get_config()), StoredSchedules(rows=rows))
-    by_place: dict[str, list[ScheduledTask]] = {"": []}
-    for entry in entries:
-        if entry.source == "admin":
-            by_place.setdefault(entry.place, []).append(entry)
-
-    def read(place: str) -> list[ScheduleStatus]:
-        store, entries = get_broker(place).schedules, by_place[place]
-        copy, (now_ms, states) = store.read().rows, store.states(_queues_of(entries))
-        statuses = _statuses_in(place, entries, now_ms, states)
-        return [replace(each, is_in_redis=copy.get(each.name) == rows[each.name]) for each in statuses]
-
-    return [*joined(readers.in_places(by_place, read).values()), *_invalid(broken, rows)]
+    known = [(entry, states[entry.task.queue].get(entry.name, _UNKNOWN)) for entry in entries]
+    asked = {(entry.task.queue, state.last_job) for entry, state in known if with_jobs and state.last_job != "-"}
+    job_states = readers_of(place).states_of(sorted(asked)) if asked else {}
+    statuses = [
+        _status(place, entry, state, job_states.get((entry.task.queue, state.last_job), ""), now_ms)
+        for entry, state in known
+    ]
+    return [
+        *(replace(each, row=stored.rows[each.name]) if each.source == "admin" else each for each in statuses),
+        *_invalid(broken, stored.rows),
+    ]
 
 
 def _invalid(broken: Mapping[str, str], rows: Mapping[str, Mapping[str, Any]]) -> Iterator[ScheduleStatus]:
     for name, problem in broken.items():
-        task, queue = (str(rows[name].get(key, "")) for key in ("task", "queue"))
-        enabled = bool(rows[name].get("enabled", True))
+        row = rows[name]
         yield ScheduleStatus(
-            name=name, task=task, queue=queue, source="admin", enabled=enabled, problem=problem, is_bad=True
+            name=name,
+            task=str(row.get("task", "")),
+            queue=str(row.get("queue", "")),
+            source="admin",
+            enabled=bool(row.get("enabled", True)),
+            problem=problem,
+            is_bad=True,
+            row=row,
         )
-
-
-def _queues_of(entries: Iterable[ScheduledTask]) -> list[str]:
-    return sorted({entry.task.queue for entry in entries})
-
-
-def _statuses_in(
-    place: str,
-    entries: Sequence[ScheduledTask],
-    now_ms: int,
-    states: Mapping[str, Mapping[str, ScheduleState]],
-    *,
-    with_jobs: bool = True,
-) -> list[ScheduleStatus]:
-    known = [(entry, states[entry.task.queue].get(entry.name, _UNKNOWN)) for entry in entries]
-    asked = {(entry.task.queue, state.last_job) for entry, state in known if with_jobs and state.last_job != "-"}
-    job_states = readers_of(place).states_of(sorted(asked)) if asked else {}
-    return [
-        _status(place, entry, state, job_states.get((entry.task.queue, state.last_job), ""), now_ms)
-        for entry, state in known
-    ]
 
 
 def _status(place: str, entry: ScheduledTask, state: ScheduleState, job_state: str, now_ms: int) -> ScheduleStatus:

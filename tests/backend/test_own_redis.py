@@ -16,7 +16,7 @@ from django.utils import timezone
 from django_rtq import BrokerUnavailable, JobHandle, JobNotFound, RedisNotAllowed, every, rtq
 from django_rtq.backend.compat import TaskResultDoesNotExist, TaskResultStatus, task_backends
 from django_rtq.console.reading.readers import readers_of
-from django_rtq.console.schedule_status import row_statuses
+from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.core.broker.brokers import close_brokers, get_broker
 from django_rtq.core.broker.task_backends import config_of, place_of, places
 from django_rtq.core.checks import check_server
@@ -298,8 +298,8 @@ def test_rows_of_the_database_go_to_the_redis_of_their_task(report_tasks, broker
 
     assert sync_schedules() == 2
     assert rows_in("", "reports") == [["here"], ["there"]]
-    statuses = row_statuses(readers_of(), {row.name: row.as_row() for row in (here, there)})
-    assert {(status.name, status.is_in_redis) for status in statuses} == {("here", True), ("there", True)}
+    rows = {status.name: status.row for status in SCHEDULES.read(readers_of()) if status.row}
+    assert rows == {row.name: row.as_row() for row in (here, there)}
     Schedule.objects.filter(name="there").update(args=["x", "y", "z"])  # which its task does not take
     assert sync_schedules() == 1
     assert rows_in("", "reports") == [["here"], ["there"]]

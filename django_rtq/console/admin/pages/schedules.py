@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from django_rtq.console.nouns import Place
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.redaction import hidden, hidden_args
 from django_rtq.console.render.html import Viewer, cell_html, tables
-from django_rtq.console.schedule_status import ScheduleStatus, row_statuses
+from django_rtq.console.schedule_status import ScheduleStatus
 from django_rtq.console.shards import AllShards
 from django_rtq.console.subjects.schedules import SCHEDULES
 from django_rtq.core.broker.task_backends import shard_numbers
@@ -87,36 +87,29 @@ class ScheduleAdmin(admin.ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The standard list, with our navigation links above it."""
-        declared = self._declared(request)
         context = {
-            "of_all_shards": all_shards_of(request),
             "title": capfirst(str(self.opts.verbose_name_plural)),
             **navigation(request, self.admin_site, self.opts),
-            **declared,
             **(extra_context or {}),
         }
         page = super().changelist_view(request, context)
         if "cl" in (found := getattr(page, "context_data", {})):
             found["cl"].result_list = rows = list(found["cl"].result_list)
-            attach_status(rows, request)
+            every = attach_status(rows, request)
+            found |= {"of_all_shards": all_shards_of(request), **self._declared(request, every)}
         return page
 
-    def _declared(self, request: HttpRequest) -> dict[str, Any]:
-        """The schedules that are no rows, and fit the search of the list. Nothing if Redis does not answer."""
-        wanted, may_see = (
-            query_params.get_text(request.GET, SEARCH_VAR).casefold(),
-            request.user.has_perm(permissions.VIEW),
-        )
-        try:
-            every = SCHEDULES.read(_readers_of_all(request), lambda status: status.source != "admin")
-        except RTQError:  # the list says it: see attach_status()
-            return {}
+    def _declared(self, request: HttpRequest, every: Iterable[ScheduleStatus]) -> dict[str, Any]:
+        """The schedules that are no rows, and fit the search of the list."""
+        wanted = query_params.get_text(request.GET, SEARCH_VAR).casefold()
+        may_see = request.user.has_perm(permissions.VIEW)
 
         def url(name: str, *args: str, **options: Any) -> str:
             is_here = name == "schedule_changelist"
             return page_url(self.admin_site.name, name, *args, **options) if may_see and not is_here else ""
 
-        rows = [row for row in every if any(wanted in text.casefold() for text in (row.name, row.task, row.queue))]
+        declared = (row for row in every if row.row is None)
+        rows = [row for row in declared if any(wanted in text.casefold() for text in (row.name, row.task, row.queue))]
         shown = tables(SCHEDULES, rows[:MAX_SHOWN], Viewer(url=url, may=request.user.has_perm), label=_DECLARED)
         return {"tables": shown, "more_schedules": max(0, len(rows) - MAX_SHOWN)}
 
@@ -156,7 +149,7 @@ class ScheduleAdmin(admin.ModelAdmin):
     def next_run(self, row: Schedule) -> str:
         """The time of the next run, and the time until then."""
         status = _status_of(row)
-        if row.enabled and status and not status.is_in_redis:
+        if row.enabled and status is None and "status" in vars(row):
             return _("not in Redis yet: run rtq_schedule sync")
         return self._cell(row, "next_slot")
 
@@ -220,18 +213,25 @@ def _readers_of_all(request: HttpRequest) -> Readers:
     return show(request, Place(readers=AllShards())).readers
 
 
-def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> None:
-    """Set `status` on each row whose Redis answers."""
-    by_name = {row.name: row for row in rows}
+def attach_status(rows: Iterable[Schedule], request: HttpRequest) -> Sequence[ScheduleStatus]:
+    """Set `status` on each row whose Redis answers; None: it does not have what the database has. Returns those of all
+    schedules; none if Redis does not answer, which is told."""
     try:
         readers = _readers_of_all(request)
-        statuses = SCHEDULES.rows(readers, row_statuses(readers, {row.name: row.as_row() for row in by_name.values()}))
+        every = SCHEDULES.read(readers)
     except RTQError as error:
         messages.error(request, str(error))
-        return
-    for status in statuses:
-        may_run = status.entry is None or (status.enabled and status.is_in_redis)
-        vars(by_name[status.name]).update(status=status if may_run else replace(status, problem=""))
+        return ()
+    by_name = {each.name: each for each in every if each.row is not None}
+    for row in rows:
+        status = by_name.get(row.name)
+        if status is None or status.row != row.as_row():
+            status = None
+        elif status.entry is not None and not status.enabled:
+            status = replace(status, problem="")
+        if status is not None or not readers.silent:
+            vars(row)["status"] = status
+    return every
 
 
 def _status_of(row: Schedule) -> ScheduleStatus | None:
