@@ -35,7 +35,7 @@ def measure(env: Environment, readings: Readings) -> None:
         "overview_day": lambda: readers.overview.series.history(queues, DAY, 20, time.time_ns() // 1_000_000),
         "queued": lambda: readers.search([(QUEUE, "queued")]).page(),
         "dead": lambda: readers.search([(DEAD_QUEUE, "dead")]).page(),
-        "clients": lambda: readers.broker.redis.execute_one(readers.clients.busiest_command(QUEUE, 50)),
+        "clients": lambda: readers.clients.busiest(QUEUE),
         "tasks": readers.tasks.all,
         "groups": readers.dead_letters.all_groups,
         "filter": lambda: readers.search([(DEAD_QUEUE, "dead")], filter=Selection(error_class="NoSuchError")).page(),

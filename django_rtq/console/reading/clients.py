@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -14,11 +14,11 @@ from django.utils.translation import gettext as _
 
 from django_rtq.console.merging import ALL, ANY, EVERY, FIRST, JOINED, LEAST, MOST, ONE, SUM, TOTAL, merge
 from django_rtq.console.reading.details import NO_HOLDS, Holds, holds_text, read_holds
-from django_rtq.console.reading.queues import QueueReader
+from django_rtq.console.reading.queues import QueueReader, ask
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QueueKeys, read_queue_names
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
-from django_rtq.core.broker.redis.commands import Command, Packet
+from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.task_backends import shard_of
 from django_rtq.core.jobs.job import clock_moment
@@ -502,21 +502,15 @@ class ClientReader:
         started = time.monotonic()
         known, now = self._redis.execute([("SMEMBERS", self._keys.queues), ("TIME",)], resend=True)
         names, now_ms = read_queue_names(known) if queues is None else list(queues), clock_ms(now)
-        step = self._ask(names, lambda name: QueueClients.commands(self._keys.of(name), now_ms))
-        by_name = {name: QueueClients(name, self._shard, now_ms, step[name]) for name in names}
-        step = self._ask(names, lambda name: by_name[name].count_commands(self._keys.of(name)))
-        for name, queue in by_name.items():
-            queue.counts = step[name]
-        found = AllClients(queues=list(by_name.values()), now_ms=now_ms)
+        replies = ask(self._redis, {name: QueueClients.commands(self._keys.of(name), now_ms) for name in names})
+        of_queues = [QueueClients(name, self._shard, now_ms, reply) for name, reply in replies.items()]
+        counts = ask(self._redis, {of: of.count_commands(self._keys.of(of.queue)) for of in of_queues})
+        for of_queue, numbers in counts.items():
+            of_queue.counts = numbers
+        found = AllClients(queues=of_queues, now_ms=now_ms)
         if sum(len(queue.clients) for queue in found.queues) > FEW:
             found.kept_seconds = max(KEPT_SECONDS, KEPT_TIMES * (time.monotonic() - started))
         return found
-
-    def _ask(self, names: Sequence[str], commands: Callable[[str], Iterable[Command]]) -> Mapping[str, list[Any]]:
-        packet = Packet()
-        for name in names:
-            packet.add(name, *commands(name))
-        return packet.replies(self._redis.execute(packet.commands, resend=True))
 
 
 def most_queued(clients: Iterable[ClientInQueue]) -> list[ClientInQueue]:

@@ -7,17 +7,17 @@ and logs, some are read, and stand for the others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django_rtq.console.merging import COUNTS
 from django_rtq.console.reading.metrics.reader import HOUR_MS
-from django_rtq.console.reading.queues import QueueReader
+from django_rtq.console.reading.queues import QueueReader, ask
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QUEUE_KEYS, QueueKeys
 from django_rtq.core.broker.redis.client import clock_ms
-from django_rtq.core.broker.redis.commands import Command, Packet
+from django_rtq.core.broker.redis.commands import Command
 
 KINDS = ("jobs", "order", "outcomes", "logs", "steps", "metrics", "workflows", "other")
 MOST_QUEUES = 20  # those with most jobs and outcomes
@@ -69,17 +69,15 @@ class MemoryReader:
     def read(self) -> list[QueueMemory]:
         """The queues that take most, the largest first; of very many, of those with most jobs."""
         queues = sorted(self._queues.details(self._queues.names()), key=lambda queue: -_entries(queue))
-        names, lists, sizes = [queue.name for queue in queues[:MOST_QUEUES]], Packet(), Packet()
-        lists.add("", ("TIME",))
-        for name in names:
-            lists.add(name, *_lists(self._keys.of(name)))
-        found = lists.replies(self._redis.execute(lists.commands, resend=True))
-        now_ms = clock_ms(found[""][0])
-        samples = {name: [*_samples(self._keys.of(name), found[name], now_ms)] for name in names}
-        for name, of_queue in samples.items():
-            sizes.add(name, *(("MEMORY", "USAGE", each.key, "SAMPLES", SAMPLES) for each in of_queue))
-        measured = sizes.replies(self._redis.execute_each(sizes.commands, resend=True))
-        rows = [QueueMemory(name=name, sizes=_sums(samples[name], measured[name])) for name in names]
+        by_name = {queue.name: self._keys.of(queue.name) for queue in queues[:MOST_QUEUES]}
+        lists = ask(self._redis, {name: [*_lists(keys), ("TIME",)] for name, keys in by_name.items()})
+        samples = [(name, each) for name, keys in by_name.items() for each in _samples(keys, *lists[name])]
+        usage: list[Command] = [("MEMORY", "USAGE", each.key, "SAMPLES", SAMPLES) for _, each in samples]
+        sums = {name: Counter[str]() for name in by_name}
+        for (name, each), size in zip(samples, self._redis.execute_each(usage, resend=True), strict=True):
+            if isinstance(size, int):  # or else it is missing, or Redis did not measure it
+                sums[name][each.kind] += round(size * each.weight)
+        rows = [QueueMemory(name=name, sizes={kind: of[kind] for kind in KINDS}) for name, of in sums.items()]
         return sorted(rows, key=lambda queue: -queue.total)
 
 
@@ -95,8 +93,9 @@ def _lists(keys: QueueKeys) -> list[Command]:
     return [last, first, steps, flows, *numbers]
 
 
-def _samples(keys: QueueKeys, lists: Sequence[Any], now_ms: int) -> Iterator[_Sample]:
-    logs, lanes, steps, flows, *numbers = lists
+def _samples(keys: QueueKeys, logs: Any, lanes: Any, steps: Any, flows: Any, *numbers: Any) -> Iterator[_Sample]:
+    *counts, time = numbers
+    now_ms = clock_ms(time)
     for name, key in QUEUE_KEYS.items():
         if not key.per and key.kind != "none":
             yield _Sample(_KIND_OF.get(name, "other"), getattr(keys, name))
@@ -106,18 +105,10 @@ def _samples(keys: QueueKeys, lists: Sequence[Any], now_ms: int) -> Iterator[_Sa
         "steps": [keys.steps + job_id for job_id in steps],
         "workflows": [getattr(keys, name) + flow for flow in flows for name in _OF_A_WORKFLOW],
     }
-    for (kind, named), number, found in zip(many.items(), numbers, (logs, lanes, steps, flows), strict=True):
+    for (kind, named), number, found in zip(many.items(), counts, (logs, lanes, steps, flows), strict=True):
         for key in named:
             yield _Sample(kind, key, number / len(found))
     for name, (unit_ms, kept) in _BY_TIME.items():
         step = max(1, kept // SAMPLED)
         for number in range(now_ms // unit_ms, now_ms // unit_ms - kept, -step):
             yield _Sample("metrics", getattr(keys, name) + b"%d" % number, step)
-
-
-def _sums(samples: Sequence[_Sample], sizes: Sequence[Any]) -> dict[str, int]:
-    """Bytes by kind. A key that is missing, or that Redis did not measure, counts nothing."""
-    sums: Counter[str] = Counter()
-    for sample, size in zip(samples, sizes, strict=True):
-        sums[sample.kind] += round(size * sample.weight) if isinstance(size, int) else 0
-    return {kind: sums[kind] for kind in KINDS}

@@ -22,7 +22,6 @@ from django_rtq.console.reading.jobs.dead_letters import read_dead_letter
 from django_rtq.console.reading.metrics.reader import (
     Deploy,
     TaskHours,
-    deploy_commands,
     read_deploys,
 )
 from django_rtq.console.reading.metrics.task_failures import (
@@ -32,12 +31,12 @@ from django_rtq.console.reading.metrics.task_failures import (
     read_task_failures,
 )
 from django_rtq.console.reading.metrics.time_series import Series, TimeSeriesReader, merge_series
-from django_rtq.console.reading.queues import read_queue_details
+from django_rtq.console.reading.queues import ask, read_queue_details
 from django_rtq.console.server_info import ServerDetails, read_server
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.keys import read_queue_names
+from django_rtq.core.broker.keys import QueueKeys, read_queue_names
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
-from django_rtq.core.broker.redis.commands import Command, Packet
+from django_rtq.core.broker.redis.commands import Command, checked
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.server_info import check_format, read_format
 from django_rtq.core.broker.task_backends import shard_of
@@ -58,7 +57,6 @@ UNSCHEDULED = 120.0  # seconds without a look for due jobs; a scheduler looks at
 REFUSED_MS = 60_000  # for so long after it refused commands a server is full, whatever it uses now
 _HEAD_BYTES = 400  # read of a record: enough for its header and the name of its task
 _FAILURE_BYTES = 4000  # the same, of the newest failures: their arguments are needed to hide secrets in messages
-Replies = Mapping[str, Sequence[Any]]  # kind -> a reply for each queue
 _LIMIT = re.compile(rb'"time_limit":([0-9.e+]+)')
 
 
@@ -126,18 +124,14 @@ class WorkflowStates:
     stuck: Sequence[BlockedWorkflow] = field(default=(), metadata=_LONGEST_FIRST)
 
 
-def workflow_commands(broker: Broker) -> list[Command]:
-    """The commands for read_workflow_states()."""
+def read_workflow_states(broker: Broker) -> WorkflowStates:
+    """Those of all workflows. One round trip."""
     keys = broker.keys.of(broker.config.default_queue)
     key = keys.workflow_states
-    counts: list[Command] = [("ZCOUNT", key, *scores_of(state)) for state in STATES]
-    blocked: Command = ("ZRANGEBYSCORE", key, *scores_of("blocked"), "WITHSCORES", "LIMIT", 0, MOST_STUCK)
-    return [*counts, blocked, ("ZRANGE", keys.stuck_workflows, 0, MOST_STUCK - 1, "WITHSCORES")]
-
-
-def read_workflow_states(replies: Sequence[Any]) -> WorkflowStates:
-    """What the replies to workflow_commands() say."""
-    *counts, blocked, stuck = replies
+    commands: list[Command] = [("ZCOUNT", key, *scores_of(state)) for state in STATES]
+    commands.append(("ZRANGEBYSCORE", key, *scores_of("blocked"), "WITHSCORES", "LIMIT", 0, MOST_STUCK))
+    commands.append(("ZRANGE", keys.stuck_workflows, 0, MOST_STUCK - 1, "WITHSCORES"))
+    *counts, blocked, stuck = broker.redis.execute(commands, resend=True)
     return WorkflowStates(
         counts=dict(zip(STATES, counts, strict=True)),
         blocked=_workflows_since(blocked, STATE_PLACE),
@@ -192,36 +186,37 @@ class OverviewReader:
         self._refused = (-1, -REFUSED_MS)  # what the server refused, and when that was seen to grow, ms
 
     def read(self) -> Overview:
-        """The overview in two round trips, and once a minute some more if a job runs."""
-        also = [*(flows := workflow_commands(self._broker)), *deploy_commands(self._broker)]
-        names, known, info, replies_to_also = self._read_names(also)
-        packet = Packet()
-        for name in names:
-            keys = self._keys.of(name)
-            packet.add(
-                f"queue {name}",
-                self.series.hour_command(name, info.now_ms),
-                SCRIPTS["queue_overview"].call(keys, ()),
-                SCRIPTS["queue_activity"].call(keys, (LATELY, LEAST_IN_A_ROW, _FAILURE_BYTES)),
-                ("HGETALL", keys.unknown_tasks),
-            )
-        self._add_workers(packet, names, known)
-        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-        workers = _read_workers(names, known, replies, self._shard)
-        slots: Counter[str] = Counter()
+        """The overview in some round trips, however many queues and workers there are."""
+        names, server = self._read_server()
+        workers, slots = self.workers(names, with_usual=True), Counter[str]()
         for worker in workers:
             slots.update(dict.fromkeys(worker.queues, worker.slots))
-        rows = [self._row(name, replies[f"queue {name}"], slots[name]) for name in names]
+        replies = ask(self._redis, {name: self._commands(self._keys.of(name)) for name in names})
+        hours = self.series.last_hours(names, server.now_ms)
+        rows = [
+            QueueRow(
+                details=read_queue_details(name, overview),
+                series=series,
+                slots=slots[name],
+                task_failures=read_task_failures(in_a_row, periods),
+                newest_dead=_latest(name, dead),
+                newest_retrying=_latest(name, retrying),
+                unknown_tasks=UnknownTask.read_all(as_dict(noted), overview[0]),
+                busiest=BusiestClient.read(busiest),
+            )
+            for (name, (overview, (in_a_row, periods, dead, retrying, busiest), noted)), series in zip(
+                replies.items(), hours, strict=True
+            )
+        ]
         scheduled = {row.details.name: row.details.scheduler_seconds for row in rows}
-        clocks = (replies[f"queue {name}"][1][0] for name in names)
         return Overview(
-            now=clock_moment(max(clocks, default=info.now_ms)),
+            now=clock_moment(max((overview[0] for overview, *_ in replies.values()), default=server.now_ms)),
             queues=rows,
-            workers=self._with_usual(workers, names),
-            server=info,
+            workers=workers,
+            server=server,
             unscheduled=[name for name, ago in scheduled.items() if ago is None or ago > UNSCHEDULED],
-            deploys=read_deploys(replies_to_also[len(flows) :]),
-            workflows=read_workflow_states(replies_to_also[: len(flows)]),
+            deploys=read_deploys(self._broker),
+            workflows=read_workflow_states(self._broker),
         )
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
@@ -230,27 +225,29 @@ class OverviewReader:
         every, every_worker, stored_format = self._redis.execute([*commands, read_format(self._keys)], resend=True)
         check_format(stored_format, self._keys)
         names = read_queue_names(every) if queues is None else list(queues)
-        known, packet = [worker.decode() for worker in every_worker], Packet()
-        self._add_workers(packet, names, known)
-        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-        workers = _read_workers(names, known, replies, self._shard)
+        script, arguments = SCRIPTS["list_running"], (MAX_RUNNING_SHOWN, _HEAD_BYTES)
+        notes = {worker.decode(): self._keys.worker(worker.decode()) for worker in every_worker}
+        calls: list[Command] = [script.call(self._keys.of(name), arguments) for name in names]
+        replies = ask(
+            self._redis, {"": calls, **{name: [("HGETALL", key), ("PTTL", key)] for name, key in notes.items()}}
+        )
+        workers = _read_workers(dict(zip(names, replies.pop(""), strict=True)), replies, self._shard)
         return self._with_usual(workers, names) if with_usual else workers
 
     # -- inside
 
-    def _read_names(self, also: Sequence[Command]) -> tuple[list[str], list[str], ServerDetails, list[Any]]:
-        """The names of all queues and workers, the server, and the replies to `also`."""
-        commands: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1), ("TIME",)]
-        commands += [("INFO",), read_format(self._keys), ("GET", self._keys.data_lost), *also]
-        replies = self._redis.execute_each(commands, resend=True)
-        queues, workers, time, info, stored_format, lost, *of_others = replies
-        check_format(stored_format, self._keys)
-        for reply in (queues, workers, time, lost, *of_others):
-            if isinstance(reply, BrokerError):
-                raise reply
+    def _read_server(self) -> tuple[list[str], ServerDetails]:
+        """The names of all queues, and the server."""
+        commands: list[Command] = [("INFO",), ("SMEMBERS", self._keys.queues), ("TIME",), ("GET", self._keys.data_lost)]
+        info, *replies = self._redis.execute_each(commands, resend=True)
+        queues, time, lost = checked(replies)
         server = read_server(b"" if isinstance(info, BrokerError) else info, clock_ms(time))
-        server = self._with_refusals(replace(server, data_lost_ms=int(lost) if lost else None))
-        return read_queue_names(queues), [worker.decode() for worker in workers], server, of_others
+        return read_queue_names(queues), self._with_refusals(replace(server, data_lost_ms=int(lost) if lost else None))
+
+    @staticmethod
+    def _commands(keys: QueueKeys) -> list[Command]:
+        activity = SCRIPTS["queue_activity"].call(keys, (LATELY, LEAST_IN_A_ROW, _FAILURE_BYTES))
+        return [SCRIPTS["queue_overview"].call(keys, ()), activity, ("HGETALL", keys.unknown_tasks)]
 
     def _with_refusals(self, server: ServerDetails) -> ServerDetails:
         """With the warning "full" if it has refused commands since this reader last looked."""
@@ -276,27 +273,6 @@ class OverviewReader:
             replace(worker, running=[replace(job, usual_seconds=usual.get(job.task)) for job in worker.running])
             for worker in workers
         ]
-
-    def _row(self, name: str, replies: Sequence[Any], slots: int) -> QueueRow:
-        series, overview, (in_a_row, periods, dead, retrying, busiest), noted = replies
-        return QueueRow(
-            details=read_queue_details(name, overview),
-            series=self.series.read_hour(name, series),
-            slots=slots,
-            task_failures=read_task_failures(in_a_row, periods),
-            newest_dead=_latest(name, dead),
-            newest_retrying=_latest(name, retrying),
-            unknown_tasks=UnknownTask.read_all(as_dict(noted), overview[0]),
-            busiest=BusiestClient.read(busiest),
-        )
-
-    def _add_workers(self, packet: Packet, queues: Sequence[str], known: Sequence[str]) -> None:
-        for name in queues:
-            call = SCRIPTS["list_running"].call(self._keys.of(name), (MAX_RUNNING_SHOWN, _HEAD_BYTES))
-            packet.add("processing", call)
-        for worker in known:
-            packet.add("note", ("HGETALL", self._keys.worker(worker)))
-            packet.add("left", ("PTTL", self._keys.worker(worker)))
 
 
 class SharedOverview:
@@ -345,16 +321,12 @@ class SharedOverview:
         return series
 
 
-def _read_workers(
-    queues: Sequence[str], known: Sequence[str], replies: Replies, shard: int | None
-) -> list[WorkerDetails]:
-    of_workers = zip(known, replies["note"], replies["left"], strict=True)
-    notes = {name: (as_dict(note), left) for name, note, left in of_workers}  # and ms until it expires
+def _read_workers(queues: Mapping[str, Any], notes: Mapping[str, list[Any]], shard: int | None) -> list[WorkerDetails]:
     leases: dict[bytes, float] = {}
     running: dict[bytes, list[RunningJob]] = {}
     held_by: Counter[bytes] = Counter()
     listed: dict[bytes, list[str]] = {}
-    for queue, (now_ms, *entries) in zip(queues, replies["processing"], strict=True):
+    for queue, (now_ms, *entries) in queues.items():
         # One for each process that serves the queue: thousands in a large installation.
         for worker, lease_ms, count, *held in entries:
             listed.setdefault(worker, []).append(queue)
@@ -366,7 +338,7 @@ def _read_workers(
     return [
         _worker_details(
             name,
-            *notes.get(name, ({}, -1)),
+            notes.get(name) or [(), -1],
             leases[worker],
             running=running.get(worker, []),
             queues=listed[worker],
@@ -409,11 +381,10 @@ def _running(queue: str, worker: str, lease_ms: float, held: Iterable[Any], now_
         )
 
 
-def _worker_details(
-    name: str, note: Mapping[bytes, bytes], left_ms: int, lease_ms: float, **known: Any
-) -> WorkerDetails:
+def _worker_details(name: str, stored: Sequence[Any], lease_ms: float, **known: Any) -> WorkerDetails:
     """A worker, from its note. One that was lost may have none any more: where it ran is told by its name then."""
-    noted = {field.decode(): text.decode(errors="replace") for field, text in note.items()}
+    note, left_ms = stored  # and for how long it is kept
+    noted = {field.decode(): text.decode(errors="replace") for field, text in as_dict(note).items()}
     if lease_ms < 0 and not noted:
         host, pid, *_rest = (*name.split(":"), "")
         noted = {"host": host, "pid": pid if pid.isdecimal() else ""}

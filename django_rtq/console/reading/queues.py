@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 from django_rtq.console.reading.details import (
@@ -15,10 +16,19 @@ from django_rtq.console.reading.details import (
 )
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import read_queue_names
+from django_rtq.core.broker.redis.client import RedisClient
+from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.limits.limit_kinds import limit_values
 
 T = TypeVar("T")
+
+
+def ask(redis: RedisClient, wanted: Mapping[T, Sequence[Command]]) -> dict[T, list[Any]]:
+    """The replies to the commands about each of these, in one round trip. Raises BrokerError."""
+    commands = [*chain.from_iterable(wanted.values())]
+    replies = iter(redis.execute(commands, resend=True) if commands else ())
+    return {each: [*islice(replies, len(about))] for each, about in wanted.items()}
 
 
 class QueueReader:

@@ -20,7 +20,6 @@ from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import (
     Deploy,
     VersionRuns,
-    deploy_commands,
     merged_versions,
     read_deploys,
 )
@@ -125,22 +124,15 @@ class Readers:
         return JobWalk(self.broker, lists, filter, **options)
 
     def queue(self, name: str) -> WholeQueue:
-        """A queue, in one round trip."""
-        history, keys = self.overview.series, self._keys.of(name)
-        details, minutes, (_mark, _now, versions, *_lines), *deploys = self._redis.execute(
-            [
-                SCRIPTS["queue_overview"].call(keys, ()),
-                history.hour_command(name, time.time_ns() // 1_000_000),
-                SCRIPTS["task_history"].call(keys, (0, "", 0, 1)),
-                *deploy_commands(self.broker),
-            ],
-            resend=True,
-        )
+        """A queue, in two round trips, or three."""
+        keys = self._keys.of(name)
+        calls = [SCRIPTS["queue_overview"].call(keys, ()), SCRIPTS["task_history"].call(keys, (0, "", 0, 1))]
+        details, (_mark, _now, versions, *_lines) = self._redis.execute(calls, resend=True)
         return WholeQueue(
             details=read_queue_details(name, details),
-            series=history.read_hour(name, minutes),
+            series=self.overview.series.last_hours([name], time.time_ns() // 1_000_000)[0],
             versions=VersionRuns.read_all(versions),
-            deploys=read_deploys(deploys),
+            deploys=read_deploys(self.broker),
         )
 
 

@@ -25,7 +25,6 @@ from django_rtq.console.reading.metrics.reader import (
     TaskHours,
     TaskMetrics,
     VersionRuns,
-    deploy_commands,
     merged_versions,
     read_deploys,
 )
@@ -120,28 +119,21 @@ class TaskReader:
         Jobs and runs under its aliases are included, as far as this process knows the aliases.
         """
         queues, names = self._queues.names(), names_of(name)
-        places, packet = [(queue, task) for queue in queues for task in names], Packet()
-        packet.add("time", ("TIME",))  # also if there is no queue
-        packet.add("deploys", *deploy_commands(self._broker))
-        for queue in queues:
-            packet.add("queues", SCRIPTS["queue_overview"].call(self._keys.of(queue), ()))
-        for queue, task in places:
-            packet.add("histories", SCRIPTS["task_history"].call(self._keys.of(queue), (SHOWN_HOURS, task, 0, 1)))
-        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-        ((seconds, _),), histories = replies["time"], replies["histories"]
+        places, script = [(queue, task) for queue in queues for task in names], SCRIPTS["task_history"]
+        calls = [script.call(self._keys.of(queue), (SHOWN_HOURS, task, 0, 1)) for queue, task in places]
+        (seconds, _), *histories = self._redis.execute([("TIME",), *calls], resend=True)
         past = self._past(name, places, [history[0] for history in histories])
         now_ms = max((history[1] for history in histories), default=int(seconds) * 1000)
         by_hour, present = _add_up(past, histories), now_ms // HOUR_MS
         shown = range(present - SHOWN_HOURS, present + 1)
-        details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies["queues"], strict=True)]
-        in_queues, groups = self._jobs(names, details)
+        in_queues, groups = self._jobs(names, self._queues.details(queues))
         return TaskDetails(
             name=name,
             begins_at=clock_moment(shown[0] * HOUR_MS),
             hours=[TaskMetrics.of(by_hour.get(hour, {})) for hour in shown],
             total=TaskMetrics.of(sum_of_counts(by_hour.get(hour, {}) for hour in shown)),
             queues=in_queues,
-            deploys=read_deploys(replies["deploys"]),
+            deploys=read_deploys(self._broker),
             versions=merged_versions(VersionRuns.read_all(history[2]) for history in histories),
             groups=merged_groups(groups),
         )

@@ -1,5 +1,7 @@
 """Since when which version of the project is the latest that workers run."""
 
+from dataclasses import replace
+
 import pytest
 
 from django_rtq.console.reading.metrics.reader import read_deploys
@@ -30,19 +32,18 @@ def later(redis, keys):
 
 
 @pytest.fixture
-def deploys(broker, keys):
+def deploys(broker, monkeypatch):
     """The versions in the order in which they became the latest."""
-    return lambda: [
-        deploy.version for deploy in read_deploys([broker.redis.execute_one(("LRANGE", keys.deploys, 0, -1))])
-    ][::-1]
+    monkeypatch.setattr(broker, "config", replace(broker.config, version="1"))
+    return lambda: [deploy.version for deploy in read_deploys(broker)][::-1]
 
 
-def test_the_first_report_of_a_version_is_a_deploy(redis, keys, report, deploys):
+def test_the_first_report_of_a_version_is_a_deploy(redis, broker, report, deploys):
     before = redis.time()[0] * 1000
     assert report("1.0", "1.0", "1.1 beta") == ["new", "known", "new"]
 
     assert deploys() == ["1.0", "1.1 beta"]
-    latest = read_deploys([redis.lrange(keys.deploys, 0, -1)])[0]
+    latest = read_deploys(broker)[0]
     assert before <= latest.at.timestamp() * 1000 <= redis.time()[0] * 1000 + 1000
 
 

@@ -147,7 +147,7 @@ def test_it_takes_a_few_round_trips_however_many_queues_there_are(broker, scrape
     round_trips.clear()
 
     assert len(scrape().of("rtq_queue_paused")) == 21
-    assert len(round_trips) == 4
+    assert len(round_trips) == 8
 
 
 def test_without_a_queue_there_are_no_samples_but_those_of_the_server(redis, broker):

@@ -9,10 +9,10 @@ from operator import attrgetter
 from typing import Any
 
 from django_rtq.console.merging import EVERY, LEAST, SUM, by, joined, merge_by
-from django_rtq.console.reading.queues import QueueReader, packets
+from django_rtq.console.reading.queues import QueueReader, ask, packets
 from django_rtq.console.reading.selection import Selection
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.redis.commands import Command, Packet
+from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.details import JobDetails, read_found
 from django_rtq.core.jobs.failure import read_cut_failure
@@ -84,14 +84,14 @@ class DeadLetters:
         Only queues are read in which jobs have died, or from which dead letters were taken, since the last call. Two
         round trips if nothing has changed.
         """
-        queues, kept, packet = QueueReader(self._broker).names(), self._kept, Packet()
-        for queue in queues:
-            dead = self._keys.of(queue).dead
-            packet.add(queue, ("ZCARD", dead), ("ZREVRANGE", dead, 0, 0, "WITHSCORES"))
-        replies = packet.replies(self._redis.execute(packet.commands, resend=True))
-        seen = {queue: [depth, *replies[queue]] for queue in queues}
-        same = {queue: kept[queue] for queue in queues if queue in kept and kept[queue][0] == seen[queue]}
-        read = self._read({queue: min(depth, replies[queue][0]) for queue in queues if queue not in same})
+        keys, kept = {queue: self._keys.of(queue).dead for queue in QueueReader(self._broker).names()}, self._kept
+        replies = ask(
+            self._redis,
+            {queue: [("ZCARD", dead), ("ZREVRANGE", dead, 0, 0, "WITHSCORES")] for queue, dead in keys.items()},
+        )
+        seen = {queue: [depth, *reply] for queue, reply in replies.items()}
+        same = {queue: kept[queue] for queue in keys if queue in kept and kept[queue][0] == seen[queue]}
+        read = self._read({queue: min(depth, replies[queue][0]) for queue in keys if queue not in same})
         self._kept = same | {queue: (seen[queue], groups) for queue, groups in read.items()}
         groups = _latest_first(joined(of_queue for _, of_queue in self._kept.values()))
         total = sum(size for size, _newest in replies.values())

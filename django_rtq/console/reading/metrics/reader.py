@@ -19,10 +19,11 @@ from typing import Any
 
 from django_rtq.console.histogram import percentile
 from django_rtq.console.merging import COUNTS, LEAST, ONE, SUM, merge_by
-from django_rtq.console.reading.queues import packets
+from django_rtq.console.reading.queues import ask, packets
 from django_rtq.core.broker.broker import Broker
+from django_rtq.core.broker.keys import QueueKeys
 from django_rtq.core.broker.redis.client import as_dict
-from django_rtq.core.broker.redis.commands import Command, Packet
+from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
@@ -228,14 +229,14 @@ class Deploy:
     version: str
 
 
-def deploy_commands(broker: Broker) -> list[Command]:
-    """The command for read_deploys(); none without RTQ["VERSION"]."""
-    return [("LRANGE", broker.keys.of(broker.config.default_queue).deploys, 0, -1)] if broker.config.version else []
-
-
-def read_deploys(replies: Sequence[Any]) -> list[Deploy]:
-    """The deploys in the replies to deploy_commands(), the newest first: those of the last 31 days, 50 at most."""
-    pairs = [entry.decode(errors="replace").partition(" ") for reply in replies for entry in reply]
+def read_deploys(broker: Broker) -> list[Deploy]:
+    """Those of the last 31 days, 50 at most, the newest first; none without RTQ["VERSION"]."""
+    if not broker.config.version:
+        return []
+    stored = broker.redis.execute_one(
+        ("LRANGE", broker.keys.of(broker.config.default_queue).deploys, 0, -1), resend=True
+    )
+    pairs = [entry.decode(errors="replace").partition(" ") for entry in stored]
     return [Deploy(at=clock_moment(int(at_ms)), version=version) for at_ms, _, version in pairs]
 
 
@@ -252,14 +253,14 @@ class Totals:
 
         Reading very many counters takes several times as long in a script.
         """
-        packet = Packet()
-        for queue in queues:
-            keys = broker.keys.of(queue)
+
+        def commands(keys: QueueKeys) -> list[Command]:
             # While a clock that was put back catches up, the present counters may be those of the hour behind.
             hours: list[Command] = [("HGETALL", keys.tasks + b"%d" % each) for each in (hour, hour + 1)]
-            packet.add(queue, SCRIPTS["update_totals"].call(keys, ()), *hours, ("HGETALL", keys.totals))
-        replies = packet.replies(broker.redis.execute(packet.commands, resend=True))
-        return {queue: cls.read(hour, replies[queue]) for queue in queues}
+            return [SCRIPTS["update_totals"].call(keys, ()), *hours, ("HGETALL", keys.totals)]
+
+        replies = ask(broker.redis, {queue: commands(broker.keys.of(queue)) for queue in queues})
+        return {queue: cls.read(hour, of_queue) for queue, of_queue in replies.items()}
 
     @classmethod
     def read(cls, hour: int, replies: Sequence[Any]) -> Totals:

@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+from django_rtq.console.reading.queues import ask
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import SCRIPTS
@@ -60,30 +61,28 @@ class TimeSeriesReader:
         self._redis, self._keys = broker.redis, broker.keys
         self._hours: dict[str, Series] = {}  # by queue
 
-    def hour_command(self, queue: str, now_ms: int) -> Command:
-        """The command for read_hour(): asks for the minutes that are not known, and one more."""
-        known = self._hours.get(queue)
+    def last_hours(self, queues: Sequence[str], now_ms: int) -> list[Series]:
+        """The last hour of these queues by the minute. One round trip: asks for the minutes that are not known."""
+        known, present = {queue: self._hours.get(queue) for queue in queues}, now_ms // 60_000
         # The last minute was not over then, and another may begin before the command arrives.
-        return self._call(queue, HOUR if known is None else min(HOUR, max(2, now_ms // 60_000 - known.last + 2)), 1)
-
-    def read_hour(self, queue: str, reply: list[Any]) -> Series:
-        """The last hour by the minute, from the reply to hour_command()."""
-        series, known = _series([reply], 1), self._hours.get(queue)
-        if series.steps < HOUR:
-            joined = None if known is None else _joined(known, series)
-            # Or else the clock was put back, or it is another Redis: read it all.
-            series = joined or _series(self._redis.execute([self._call(queue, HOUR, 1)], resend=True), 1)
-        self._hours[queue] = series
-        return series
+        minutes = {queue: min(HOUR, max(2, present - of.last + 2)) if of else HOUR for queue, of in known.items()}
+        replies = ask(self._redis, {queue: [self._call(queue, number, 1)] for queue, number in minutes.items()})
+        for queue, reply in replies.items():
+            series, before = _series(reply, 1), known[queue]
+            if series.steps < HOUR:
+                joined = None if before is None else _joined(before, series)
+                # Or else the clock was put back, or it is another Redis: read it all.
+                series = joined or _series(self._redis.execute([self._call(queue, HOUR, 1)], resend=True), 1)
+            self._hours[queue] = series
+        return [self._hours[queue] for queue in queues]
 
     def history(self, queues: Sequence[str], minutes: int, step: int, now_ms: int) -> list[Series]:
         """The last `minutes` of these queues in steps of so many, in one round trip. `now_ms`: the server's time.
 
         Beyond two days the steps are whole hours. At most 30 days are kept.
         """
-        commands = [self._calls(queue, minutes, step, now_ms) for queue in queues]
-        replies = iter(self._redis.execute([call for calls in commands for call in calls], resend=True))
-        return [_series([next(replies) for _ in calls], step) for calls in commands]
+        replies = ask(self._redis, {queue: self._calls(queue, minutes, step, now_ms) for queue in queues})
+        return [_series(of_queue, step) for of_queue in replies.values()]
 
     def _call(self, queue: str, minutes: int, step: int, begins: int = 0, ends: int = 0) -> Command:
         return SCRIPTS["time_series"].call(self._keys.of(queue), (minutes, step, begins, ends))
