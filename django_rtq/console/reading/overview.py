@@ -1,6 +1,6 @@
 """The data of the overview: queues, workers and server. Takes the same time however many jobs there are.
 
-Two round trips: the first reads the names of queues and workers, the second reads their data.
+In some round trips, however many queues and workers there are.
 """
 
 from __future__ import annotations
