@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -23,8 +24,29 @@ _UNKNOWN = {WorkerNotFound: _("Nothing was done: worker %(name)s is unknown. It 
 
 
 def _forget(place: Place, target: Target) -> str | bool:
-    answer = place.queues[target.name].forget(discard_outcomes="discard_outcomes" in target.options)
+    answer = place.queues[target.name].forget(**(target.value or {}))
     return {"forgotten": True, "missing": False}.get(answer, answer)
+
+
+def _limit(change: Callable[..., None], limits: Mapping[str, Any]) -> str:
+    """Change them. Returns which were changed."""
+    if limits:
+        change(**limits)
+    return ", ".join(f"{name}={value}" for name, value in limits.items())
+
+
+_LIMITS = Verb(
+    name="limits",
+    label=_("Limits"),
+    permission=permissions.LIMIT,
+    done=_("Limits in queue %(queue)s changed: %(answer)s"),
+    nothing=_("Nothing was changed."),
+    question=_(
+        "A change holds for all workers from their next claim on, is stored in Redis and survives restarts. Running "
+        "jobs continue."
+    ),
+    is_harmless=True,
+)
 
 
 def _of_client(client: Any) -> Selection:
@@ -164,12 +186,22 @@ ACTIONS = {
     ),
     "requeue_group": of_all_jobs("requeue", _("Requeue"), attrgetter("wanted"), attrgetter("is_known")),
     "discard_group": of_all_jobs("discard", _("Discard"), attrgetter("wanted"), attrgetter("is_known")),
-    "limit_client": Verb(  # its page is a form
-        name="limits",
-        label=_("Limits"),
-        permission=permissions.LIMIT,
-        question=_("Limits of client %(client)s in queue %(queue)s"),
-        is_harmless=True,
+    "limit_client": replace(
+        _LIMITS,
+        do=lambda place, target: _limit(partial(place.clients[target.name].limit, target.queue), target.value),
+        title=_("Limits of client %(name)s in queue %(queue)s"),
+    ),
+    "limit_queue": replace(
+        _LIMITS,
+        do=lambda place, target: _limit(place.queues[target.name].limit, target.value),
+        title=_("Limits of queue %(queue)s"),
+    ),
+    "limit_clients": replace(
+        _LIMITS,
+        name="limit_clients",
+        label=_("Limits of each client"),
+        do=lambda place, target: _limit(place.queues[target.name].limit_clients, target.value),
+        title=_("Limits of each client in queue %(queue)s"),
     ),
     "forget_queue": Verb(
         name="forget",

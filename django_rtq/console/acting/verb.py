@@ -22,11 +22,9 @@ class Target(NamedTuple):
     name: str
     queue: str | None = None  # only there; None: in all queues, or it is in none
     by: str = ""  # who does it
-    options: frozenset[str] = frozenset()  # what was asked for beside it
     title: str = ""  # what people call it, if not by its name
-    to: str = ""  # the queue in which a job is requeued, if not in its own
     row: Any = None  # what was found of it, if that was looked up
-    value: Any = None  # what a form says
+    value: Any = None  # what a form or a command says beside it
 
     @property
     def words(self) -> dict[str, Any]:
@@ -34,7 +32,7 @@ class Target(NamedTuple):
         return {
             "name": clean_text(self.title or self.name, 100) or _("(none)"),
             "id": clean_text(self.name, 60),
-            "queue": self.to or self.queue or "",
+            "queue": self.queue or "",
             "event": clean_text(getattr(self.row, "event", ""), 100),
         }
 
@@ -51,7 +49,8 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verb:
-    """What can be done with one row. Texts are marked for translation, and may name %(name)s, %(count)d, %(queues)s."""
+    """What can be done with one row. Texts are marked for translation, and may name %(name)s, %(count)d, %(queues)s,
+    %(answer)s."""
 
     name: str  # in addresses and commands
     label: Any  # of its button
@@ -92,7 +91,7 @@ class Verb:
         words |= (
             {"queues": names_text(answer, MAX_QUEUES_NAMED), "count": len(answer)}
             if isinstance(answer, list)
-            else {"count": answer}
+            else {"count": answer, "answer": clean_text(answer)}
         )
         texts = (each[answer] if isinstance(each, Mapping) else each for each in (self.done, self.log))
         text, log = (each % words for each in texts)

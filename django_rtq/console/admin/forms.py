@@ -162,6 +162,8 @@ def restore_secrets(value: Any, shown: Any, old: Any) -> Any:
 class LimitsForm(forms.Form):
     """The limits of a queue or a client that were set at run time. An empty field is what the settings say."""
 
+    submit = gettext_lazy("Save")
+
     def __init__(self, data: Any = None, *, known: Iterable[str], limits: Limits) -> None:
         set_here = {name: limit for name, limit in limits.items() if not limit.is_from_settings}
         initial = {name: "none" if limit.value is None else str(limit.value) for name, limit in set_here.items()}
@@ -175,17 +177,20 @@ class LimitsForm(forms.Form):
             )
 
     def clean(self) -> dict[str, Any]:
-        """Each limit as a value, or "settings"."""
-        given = super().clean() or {}
-        for name in self.fields:
+        """The limits that were changed, each as a value, or "settings"."""
+        given, changed = super().clean() or {}, dict[str, Any]()
+        for name in self.changed_data:
             text = str(given.get(name, "")).strip() or "settings"
             try:
-                given[name] = LIMIT_KINDS[name].parse(text)
+                changed[name] = LIMIT_KINDS[name].parse(text)
             except ValueError:
                 self.add_error(name, LIMIT_KINDS[name].refusal(text, _))
-        return given
+        return changed
 
-    @property
-    def changed_limits(self) -> dict[str, Any]:
-        """The limits that were changed, for Queue.limit()."""
-        return {name: self.cleaned_data[name] for name in self.changed_data}
+
+class ForgetForm(forms.Form):
+    """What is lost with a queue."""
+
+    discard_outcomes = forms.BooleanField(
+        label=gettext_lazy("Delete the outcomes of finished jobs, too"), required=False
+    )

@@ -73,11 +73,11 @@ class Command(SheetCommand):
 
     def do_forget(self, options: Options) -> None:
         readers, declared = self.readers, declared_queues(self.name)
-        chosen = frozenset({"discard_outcomes"} if options["discard_outcomes"] else ())
-        targets = {name: Target(name, options=chosen) for name in known_queues(readers, options["queues"])}
+        chosen = {"discard_outcomes": options["discard_outcomes"]}
+        targets = {name: Target(name, value=chosen) for name in known_queues(readers, options["queues"])}
 
         def would(name: str) -> str:
-            answer = self.rtq.queues[name].forget(discard_outcomes=bool(chosen), is_dry_run=True)
+            answer = self.rtq.queues[name].forget(**chosen, is_dry_run=True)
             return {"forgotten": "done", "missing": "nothing"}.get(answer, answer)
 
         said = self.run_each(options, "queue", targets, would)

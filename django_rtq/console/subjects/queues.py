@@ -97,6 +97,10 @@ def _rate(name: str, title: Any, counter: str, css: str = "") -> Column:
     return Column(name, title, value, RATE, css=lambda queue: css, is_sortable=True)
 
 
+#: What can be done with a queue on its own page, beside what its list offers.
+LIMITS = (ACTIONS["limit_queue"], ACTIONS["limit_clients"])
+
+
 class Queues(Sheet[Queue]):
     """The list of queues."""
 

@@ -102,17 +102,17 @@ def test_limits_of_a_client_are_changed(broker, readers, operator):
     assert [entry.object_id for entry in LogEntry.objects.all()] == ["bakery"] * 3
 
 
-@pytest.mark.parametrize(("scope", "part"), [("each", "default"), ("queue", "limits")])
-def test_limits_of_a_queue_are_changed(broker, readers, operator, scope, part):
-    queued_job(broker)
-    assert f"limits/?queue={QUEUE}&amp;scope={scope}" in text(operator.get(f"/admin/django_rtq/queue/{QUEUE}/"))
+@pytest.mark.parametrize(("path", "part"), [("limit-clients/", "default"), ("limits/", "limits")])
+def test_limits_of_a_queue_are_changed(broker, readers, operator, path, part):
+    page = f"/admin/django_rtq/queue/{QUEUE}/"
+    broker.register_queues([QUEUE])
+    assert f'href="{page}{path}?next=' in text(operator.get(page))
 
-    data = {"queue": QUEUE, "scope": scope, "client": "", "max_running": "3"}
-    answer = operator.post(f"{LIST}limits/", data)
+    answer = operator.post(f"{page}{path}", {"max_running": "3"})
 
-    assert answer["Location"] == f"/admin/django_rtq/queue/{QUEUE}/"
+    assert answer["Location"] == page
     assert getattr(readers.clients.limits(QUEUE), part)["max_running"].value == 3
-    operator.post(f"{LIST}limits/", data)
+    operator.post(f"{page}{path}", {"max_running": "3"})
     assert "Nothing was changed" in said(operator)
     assert LogEntry.objects.get().object_id == QUEUE
 

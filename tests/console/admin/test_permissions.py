@@ -33,6 +33,7 @@ def given(name, jobs):
         "job_bulk_purge": {"q": f"queue:{QUEUE}", "until_ms": 10**15, "name": QUEUE},
         **{f"client_{action}": {"queue": QUEUE, "client": "florist"} for action in ("pause", "resume")},
         "client_limits": {"queue": QUEUE, "client": "florist", "max_running": "3"},
+        **{f"queue_{action}": {"max_running": "3"} for action in ("limits", "limit_clients")},
         "queue_forget": {"name": "mail"},
         "job_send": {"event": "approved", "token": "1"},
         "job_edit": {"queue": QUEUE, "args": '["bakery", 9]', "kwargs": "{}"},

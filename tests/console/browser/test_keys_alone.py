@@ -26,7 +26,7 @@ TYPED = {
     "job_bulk_purge": {"name": QUEUE},
     "job_edit": {"args": '["other"]'},
     "job_send": {"value": "7"},
-    "client_limits": {"max_running": "3"},
+    **{name: {"max_running": "3"} for name in ("client_limits", "queue_limits", "queue_limit_clients")},
     "registeredtask_enqueue": {"args": '["bakery", 9]'},
 }
 

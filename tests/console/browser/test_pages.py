@@ -33,7 +33,6 @@ OF_TEMPLATES = {
     "confirm": "queue_forget",
     "job": "job_change",
     "client": "client_change",
-    "limits": "client_limits",
     "list": "worker_changelist",
     "enqueue": "registeredtask_enqueue",
     "task": "registeredtask_change",

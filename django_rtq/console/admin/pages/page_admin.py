@@ -170,7 +170,7 @@ class PageAdmin(admin.ModelAdmin):
             "title": verb.title % words,
             "question": verb.question % words,
             "consequence": verb.consequence,
-            "verb": verb.label,
+            "verb": getattr(form, "submit", verb.label),
             "is_harmless": verb.is_harmless,
             "typed": target.name if verb.is_typed else "",
             "back": query_params.get_next_url(request, self.home(target)),

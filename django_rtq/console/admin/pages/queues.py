@@ -1,4 +1,4 @@
-"""The overview, the page of a queue, and its actions: pause, resume, purge and forget."""
+"""The overview, the page of a queue, and its actions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.admin import overview, query_params
+from django_rtq.console.admin.forms import ForgetForm, LimitsForm
 from django_rtq.console.admin.pages.job_lists import JobTable
-from django_rtq.console.admin.pages.page_admin import PageAdmin, place_of, wanted_in
+from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of, wanted_in
 from django_rtq.console.admin.query_params import REFRESH_HEADER
 from django_rtq.console.admin.time_charts import SPANS, history_charts
 from django_rtq.console.formatting import format_duration
@@ -25,16 +27,19 @@ from django_rtq.console.render.sheet import Wanted
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.clients import OF_QUEUE
 from django_rtq.console.subjects.jobs import JOBS
-from django_rtq.console.subjects.queues import QUEUES, Queue
+from django_rtq.console.subjects.queues import LIMITS, QUEUES, Queue
 from django_rtq.console.subjects.tasks import VERSIONS
 from django_rtq.core.conf.config import get_config
-from django_rtq.core.conf.queue_options import is_queue_name
+from django_rtq.core.conf.queue_options import CLIENT_LIMITS, QUEUE_LIMITS, is_queue_name
 
 
 class QueueAdmin(PageAdmin):
     """The pages of the queues."""
 
     sheet = QUEUES
+
+    def routes(self) -> list[Route]:
+        return [*super().routes(), *self.action_routes(actions=LIMITS)]
 
     # -- pages
 
@@ -97,7 +102,7 @@ class QueueAdmin(PageAdmin):
             "version_tables": tables(VERSIONS, queue.versions, viewer),
             "charts": history_charts([queue.series], SPANS["1h"], queue.deploys),
             "breadcrumbs": [{"url": self.url("queue_changelist"), "title": _("Queues")}],
-            "buttons": buttons(QUEUES, Queue(queue.details), viewer),
+            "buttons": buttons(QUEUES, Queue(queue.details), viewer, (*QUEUES.actions, *LIMITS)),
             **_state_of(queue.details, are_all=not readers.silent),
         }
         return self.render(request, "queue.html", context)
@@ -106,14 +111,21 @@ class QueueAdmin(PageAdmin):
 
     def target(self, request: HttpRequest, name: str) -> Target:
         _check_name(name)
-        options = {"discard_outcomes"} & request.POST.keys()
-        return Target(name, by=request.user.get_username(), options=frozenset(options))
+        return Target(name, queue=name, by=request.user.get_username())
+
+    def form_of(self, request: HttpRequest, verb: Verb, target: Target) -> Form | None:
+        data, readers = request.POST or None, place_of(request).readers
+        if verb.name == "forget" and readers.queues.get(target.name).finished:
+            return ForgetForm(data)
+        if verb.name not in ("limits", "limit_clients"):
+            return None
+        state, _clients = readers.clients.in_queue(target.name, [])
+        if verb.name == "limits":
+            return LimitsForm(data, known=QUEUE_LIMITS, limits=state.limits)
+        return LimitsForm(data, known=CLIENT_LIMITS, limits=state.default)
 
     def ask_context(self, request: HttpRequest, verb: Verb, target: Target) -> dict[str, Any]:
-        has_outcomes = verb.name == "forget" and place_of(request).readers.queues.get(target.name).finished
-        ticks = [("discard_outcomes", _("Delete the outcomes of finished jobs, too"))] if has_outcomes else []
-        home = {"url": self.url("queue_change", target.name), "title": target.name}
-        return {"ticks": ticks, "breadcrumbs": [home]}
+        return {"breadcrumbs": [{"url": self.url("queue_change", target.name), "title": target.name}]}
 
     def back(self, request: HttpRequest, verb: Verb, target: Target) -> str:
         return self.url("queue_changelist") if verb.name == "forget" else super().back(request, verb, target)
