@@ -35,48 +35,14 @@ class ExpectedJob(TypedDict, total=False):
     headers: Mapping[str, Any]
 
 
-class JobFilter:
-    """What a job has to have. Raises TypeError for arguments that do not match the signature of the task."""
-
-    def __init__(self, task: Task[Any, Any] | str | None, **expected: Unpack[ExpectedJob]) -> None:
-        if unknown := expected.keys() - ExpectedJob.__optional_keys__:
-            raise TypeError(f"{min(unknown)!r} cannot be compared. Use: {', '.join(ExpectedJob.__annotations__)}.")
-        self._task = task.name if isinstance(task, Task) else task
-        owner = self._task or "a job"
-        self._is_call_compared = "args" in expected or "kwargs" in expected
-        self._args = expected.get("args", ())
-        self._kwargs = expected.get("kwargs", {})
-        if self._is_call_compared:
-            if self._task is None:
-                raise TypeError("args and kwargs can be compared for one task only: name it.")
-            self._call = self._bound(self._task, self._args, self._kwargs)
-        given: dict[str, Any] = {**expected}
-        self._details = {name: read(owner, given[name]) for name, read in _READERS.items() if name in given}
-
-    def matches(self, job: CapturedJob) -> bool:
-        """Whether the job is one of these."""
-        if self._task is not None and job.task != self._task:
-            return False
-        if any(getattr(job, name) != value for name, value in self._details.items()):
-            return False
-        return not self._is_call_compared or self._bound(job.task, job.args, job.kwargs) == self._call
-
-    def __str__(self) -> str:
-        if self._task is None:
-            text = "A job"
-        else:
-            text = call_text(self._task, self._args, self._kwargs) if self._is_call_compared else self._task
-        details = ", ".join(f"{name} {value!r}" for name, value in self._details.items())
-        return f"{text} with {details}" if details else text
-
-    def _bound(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The arguments by the names of the parameters, with defaults."""
-        declared = registry.known_task(task)
-        if declared is None:
-            return _as_json(args), _as_json(kwargs)
-        signature = signature_of(declared.func, takes_context=declared.takes_context)
-        signature.check(args, dict(kwargs))
-        return {name: _as_json(value) for name, value in signature.named(args, dict(kwargs)).items()}
+def _bound(task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The arguments by the names of the parameters, with defaults. Raises TypeError if they do not match these."""
+    declared = registry.known_task(task)
+    if declared is None:
+        return _as_json(args), _as_json(kwargs)
+    signature = signature_of(declared.func, takes_context=declared.takes_context)
+    signature.check(args, dict(kwargs))
+    return {name: _as_json(value) for name, value in signature.named(args, dict(kwargs)).items()}
 
 
 def _as_json(value: Any) -> Any:
@@ -133,8 +99,7 @@ class CapturedJobs(Substitute[CapturedJob]):
         are the whole call: both sides are compared as JSON, by the names of the parameters, with defaults.
         `run_after`: as given to using(); None: without a delay.
         """
-        wanted = JobFilter(task, **details)
-        matching = [job for job in self if wanted.matches(job)]
+        matching, wanted = self._find_alike(task, details)
         if times is None and not matching:
             raise AssertionError(f"{wanted} was not enqueued. {self._listing()}")
         if times is not None and len(matching) != times:
@@ -149,9 +114,30 @@ class CapturedJobs(Substitute[CapturedJob]):
         **details: Unpack[ExpectedJob],
     ) -> None:
         """Raise AssertionError if a job like this was enqueued; without a task, if any job like this was."""
-        wanted = JobFilter(task, **details)
-        if any(wanted.matches(job) for job in self):
+        matching, wanted = self._find_alike(task, details)
+        if matching:
             raise AssertionError(f"{wanted} was enqueued. {self._listing()}")
+
+    def _find_alike(self, task: Task[Any, Any] | str | None, expected: ExpectedJob) -> tuple[list[CapturedJob], str]:
+        """The jobs like this, and what these are, in words. Raises TypeError for what cannot be compared."""
+        if unknown := expected.keys() - ExpectedJob.__optional_keys__:
+            raise TypeError(f"{min(unknown)!r} cannot be compared. Use: {', '.join(ExpectedJob.__annotations__)}.")
+        name, given = task.name if isinstance(task, Task) else task, dict[str, Any](expected)
+        details = {key: read(name or "a job", given[key]) for key, read in _READERS.items() if key in given}
+        jobs = [
+            job
+            for job in self
+            if name in (None, job.task) and all(getattr(job, key) == value for key, value in details.items())
+        ]
+        text = name or "A job"
+        if "args" in given or "kwargs" in given:
+            if name is None:
+                raise TypeError("args and kwargs can be compared for one task only: name it.")
+            call = given.get("args", ()), given.get("kwargs", {})
+            bound, text = _bound(name, *call), call_text(name, *call)
+            jobs = [job for job in jobs if _bound(name, job.args, job.kwargs) == bound]
+        shown = ", ".join(f"{key} {value!r}" for key, value in details.items())
+        return jobs, f"{text} with {shown}" if shown else text
 
     def assert_workflow(self, name: str, *, steps: Mapping[str, int] | None = None) -> None:
         """Raise AssertionError unless exactly one workflow of this name was made. `steps`: how many calls of each task,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django_rtq.testing.captured import CapturedJobs
 from django_rtq.testing.drain import drain
 from django_rtq.testing.eager import EagerJobs
-from django_rtq.testing.private_redis import Activation, private_redis
+from django_rtq.testing.private_redis import private_redis
 
 if TYPE_CHECKING:
     _TestCase = unittest.TestCase
@@ -21,12 +21,7 @@ class _Mixin(_TestCase):
     """Enters a helper for setUpClass() and setUpTestData(), and a new one around setUp(), test and tearDown()."""
 
     jobs: Any
-    eager_options: ClassVar[Mapping[str, Any]] = {}  # of EagerMixin: options of eager()
-    _helper: ClassVar[type[Activation]]
-
-    @classmethod
-    def _new_helper(cls) -> Activation:
-        return cls._helper(**cls.eager_options) if cls._helper is EagerJobs else cls._helper()
+    _new_helper: ClassVar[Any]  # makes a helper
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -44,18 +39,22 @@ class CapturedMixin(_Mixin):
     """Collects the jobs of each test in `self.jobs`. Put it before TestCase."""
 
     jobs: CapturedJobs
-    _helper = CapturedJobs
+    _new_helper = CapturedJobs
 
 
 class EagerMixin(_Mixin):
     """Runs the jobs of each test at once; the runs are in `self.jobs`. Put it before TestCase."""
 
     jobs: EagerJobs
-    _helper = EagerJobs
+    eager_options: ClassVar[Mapping[str, Any]] = {}  # options of eager()
+
+    @classmethod
+    def _new_helper(cls) -> EagerJobs:
+        return EagerJobs(**cls.eager_options)
 
 
 class DrainMixin(_Mixin):
     """Gives each test an empty private_redis(), and `self.drain()`. Put it before TestCase."""
 
     drain = staticmethod(drain)
-    _helper = private_redis
+    _new_helper = private_redis
