@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from django_rtq.exceptions import ConfigurationError
@@ -26,7 +25,7 @@ class Chore(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """What an app brings. Each part is the path of a module or of what is in it: a process loads what it uses."""
+    """What an app brings. Each part is a module, or "module:name": a process loads what it uses."""
 
     argument_kinds: str = ""  # a class of values that arguments may be: see add_kind() of core/jobs/serializer.py
     at_start: str = ""  # (backend) -> None: before a worker or a scheduler starts
@@ -63,6 +62,7 @@ class Extension:
     shards_broker: str = ""  # (Config) -> Broker of producers, with RTQ["SHARDS"]
     stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
     supervisors: str = ""  # (places, what runs one, health file) -> exit code of rtq_worker for several places
+    task_backends: str = ""  # those in TASKS, of django.tasks
     waiting_reason: str = ""  # (Broker, id, queue) -> Steps[tuple[JobDetails, str]]: why a job waits
 
 
@@ -70,7 +70,8 @@ class Extension:
 def parts(name: str) -> tuple[Any, ...]:
     """What the apps bring of this part, in the order of django_rtq/extensions.py."""
     paths = (getattr(extension, name) for extension in import_module("django_rtq.extensions").EXTENSIONS)
-    return tuple(resolve_name(path) for path in paths if path)
+    found = ((import_module(module), inside) for module, _, inside in (path.partition(":") for path in paths if path))
+    return tuple(getattr(module, inside) if inside else module for module, inside in found)
 
 
 def required(name: str) -> Any:

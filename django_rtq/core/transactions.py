@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -143,19 +143,9 @@ def defer(alias: str, task: str, call: EnqueueCall, finish: Finish) -> None:
         call = call._replace(jobs=box.store(alias, task, call))
     connection = connections[alias]
     earlier = next(filter(None, map(_deferred, reversed(connection.run_on_commit))), None)
-    hooks = earlier.hooks if earlier else _Hooks()
+    hooks = earlier.hooks if earlier else []
     transaction.on_commit(_Deferred(alias, call, finish, hooks, box), using=alias)
-    hooks.latest = connection.run_on_commit
-
-
-@dataclass(slots=True, eq=False)
-class _Hooks:
-    """The list of Django in which the calls of a transaction were last registered.
-
-    A commit takes each entry from this very list before it runs it. A rollback to a savepoint makes another list.
-    """
-
-    latest: list[Any] = field(default_factory=list)
+    hooks[:] = [connection.run_on_commit]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -165,7 +155,9 @@ class _Deferred:
     alias: str
     call: EnqueueCall
     finish: Finish
-    hooks: _Hooks
+    #: The list of Django in which the calls of this transaction were last registered. A commit takes each entry from
+    #: this very list before it runs it. A rollback to a savepoint makes another list.
+    hooks: list[list[Any]]
     outbox: Any  # where its jobs have rows
     is_done: bool = False
 
@@ -178,9 +170,9 @@ class _Deferred:
         """The calls that Django runs after this one in the same commit, as far as that is certain."""
         if connections[self.alias].in_atomic_block:  # no commit: a test runs what was registered
             return []
-        if any(_deferred(entry) is self for entry in self.hooks.latest):
+        if any(_deferred(entry) is self for entry in self.hooks[0]):
             return []  # not the list that Django works through: a savepoint was rolled back later
-        later = map(_deferred, self.hooks.latest)
+        later = map(_deferred, self.hooks[0])
         return [deferred for deferred in later if deferred is not None and not deferred.is_done]
 
     def __repr__(self) -> str:

@@ -41,14 +41,9 @@ class _Kind(NamedTuple):
     most: int
 
 
-class LaneClaim(NamedTuple):
-    """Jobs to claim from the lane of one client, as long as they are of this task."""
-
-    queue: str
-    wanted: int
-    band: bytes
-    client: bytes
-    task: str  # as records have its name
+#: Jobs to claim from the lane of one client: queue, how many, band, client, and the task that they have to be of, as
+#: records have its name.
+Lane = tuple[str, int, bytes, bytes, str]
 
 
 class CallGatherer:
@@ -96,13 +91,13 @@ class CallGatherer:
     def _claim_more(self, room: int) -> None:
         """Those that have crashed a worker get no others."""
         calls = {kind: call for kind, call in self._open.items() if not kind.has_crashed}
-        lanes: list[LaneClaim] = []
+        lanes: list[Lane] = []
         for left, (kind, call) in zip(range(len(calls), 0, -1), calls.items(), strict=True):
             more = min(kind.most - len(call), room // left)
             room -= more
             if more:
                 band, task = band_in(call[0].record), task_in(call[0].record)
-                lanes.append(LaneClaim(kind.queue, more, band, kind.client, task))
+                lanes.append((kind.queue, more, band, kind.client, task))
         if lanes:
             with suppress(BrokerError):  # the session finds what was claimed all the same, and gives it back
                 fetched = self._session.claim_beside(partial(claim_lanes, lanes))
@@ -122,7 +117,7 @@ def most_together(run: Run, config: Config) -> int:
     return max(1, most >> (run.failures - 1))
 
 
-def claim_lanes(lanes: Sequence[LaneClaim], broker: WorkerBroker, worker: str) -> ClaimResult:
+def claim_lanes(lanes: Sequence[Lane], broker: WorkerBroker, worker: str) -> ClaimResult:
     """Claim more jobs of clients of which the worker has just claimed one. Raises BrokerUnavailable.
 
     Each counts as a turn of its client. They are found by WorkerBroker.running() if the reply is lost.
@@ -133,7 +128,7 @@ def claim_lanes(lanes: Sequence[LaneClaim], broker: WorkerBroker, worker: str) -
         for queue, wanted, band, client, task in lanes
     ]
     for lane, reply in zip(lanes, broker.redis.execute_each(calls), strict=True):
-        result.add_claim([lane.queue], reply)
+        result.add_claim([lane[0]], reply)
     if result.error is not None and not result.found:
         raise result.error
     return result

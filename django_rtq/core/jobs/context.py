@@ -9,11 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import islice
 from typing import Any, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, transaction
 
+from django_rtq.core.jobs.job import LOG_FIELDS
 from django_rtq.core.validation import is_number
 from django_rtq.exceptions import EventTimeout, InvalidWorkflow
 
@@ -120,7 +122,7 @@ class JobContext:
 
     def aeach(self, name: str, items: Iterable[R] | AsyncIterable[R]) -> AsyncIterator[R]:
         """each() for coroutines: `async for`."""
-        return _aiter(items) if self._steps is None else self._steps().aeach(name, items)
+        return iterate(items) if self._steps is None else self._steps().aeach(name, items)
 
     def sleep(self, seconds: float | timedelta) -> None:
         """Go on so much later, in another run: until then the job takes no slot of a worker.
@@ -207,13 +209,7 @@ def about_current_job() -> dict[str, Any]:
     job = current_job()
     if job is None:
         return {}
-    return {
-        "job_id": job.job_id,
-        "task": job.task_name,
-        "queue": job.queue_name,
-        "client": job.client,
-        "attempt": job.attempt,
-    }
+    return dict(zip(LOG_FIELDS, (job.job_id, job.task_name, job.queue_name, job.client, job.attempt), strict=True))
 
 
 def report_progress(done: float, total: float | None = None, text: str = "") -> None:
@@ -221,12 +217,15 @@ def report_progress(done: float, total: float | None = None, text: str = "") -> 
     (current_job() or JobContext()).progress(done, total, text)
 
 
-async def _aiter(items: Iterable[R] | AsyncIterable[R]) -> AsyncIterator[R]:
+async def iterate(items: Iterable[R] | AsyncIterable[R], skipped: int = 0) -> AsyncIterator[R]:
+    """The items of an iterable of any kind, behind so many of them."""
     if isinstance(items, AsyncIterable):
         async for item in items:
-            yield item
+            if skipped <= 0:
+                yield item
+            skipped -= 1
     else:
-        for item in items:
+        for item in islice(items, skipped, None):
             yield item
 
 

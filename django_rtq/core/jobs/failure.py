@@ -24,29 +24,17 @@ from django_rtq.core.validation import is_number
 LONGEST_SHORT_ERROR = 100
 LONGEST_MESSAGE = 10_000  # characters of the text of an error, and of each of its notes
 _TEXTS = ("worker", "error_class", "error", "traceback", "version")
-_USUAL = {"together": 1, "version": ""}  # not stored
+#: What is stored of a run that failed: when it ended (ms), for how long it ran, its number, …
+FAILURE = dict[str, Any](at=0, seconds=0.0, attempt=0, worker="", error_class="", error="", traceback="")
+_USUAL = {"together": 1, "version": ""}  # jobs of the call, and version of the project: not stored
 _CLASS = re.compile(r'"error_class":"((?:[^"\\]|\\.)*)')
 _MESSAGE = re.compile(r'"error":"((?:[^"\\]|\\.)*)')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """A run that failed, to be stored."""
-
-    at: int  # when the run ended, ms
-    seconds: float = 0.0  # how long it ran
-    attempt: int
-    worker: str
-    error_class: str = ""
-    error: str
-    traceback: str = ""
-    together: int = 1  # how many jobs the call had
-    version: str = ""  # of the project
-
-    def line(self) -> str:
-        """The line that is stored, without the line break."""
-        values = ((name, getattr(self, name)) for name in self.__slots__)
-        return serializer.dumps({name: value for name, value in values if value != _USUAL.get(name)})
+def write_failure(**known: Any) -> str:
+    """The line about a run that failed, without the line break, by the names of FAILURE."""
+    values = FAILURE | known
+    return serializer.dumps({name: value for name, value in values.items() if value != _USUAL.get(name)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

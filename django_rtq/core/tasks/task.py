@@ -429,15 +429,12 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
     def _as_django_task(self) -> Any:
         """The task as one of django.tasks, for the first of our backends in TASKS. Raises ConfigurationError."""
         try:
-            from django.tasks import task_backends
-        except ImportError:
-            try:
-                from django_tasks import task_backends  # type: ignore[assignment]
-            except ImportError as error:
-                raise ConfigurationError(
-                    "enqueue() needs django.tasks: Django 6, or the package django-tasks. Without it, use delay()."
-                ) from error
-        for backend in task_backends.all():
+            backends = required("task_backends").all()
+        except ImportError as error:
+            raise ConfigurationError(
+                "enqueue() needs django.tasks: Django 6, or the package django-tasks. Without it, use delay()."
+            ) from error
+        for backend in backends:
             if hasattr(backend, "adopt"):
                 return backend.adopt(self)
         raise ConfigurationError(

@@ -10,7 +10,7 @@ from typing import Any
 
 from django_rtq.core import signals
 from django_rtq.core.conf.config import get_config
-from django_rtq.core.jobs.failure import LONGEST_MESSAGE, Failure, format_error
+from django_rtq.core.jobs.failure import LONGEST_MESSAGE, format_error, write_failure
 from django_rtq.core.jobs.job import PARK_SECONDS, Job
 from django_rtq.core.tasks.options.backoff import delay_seconds, read_json
 from django_rtq.core.tasks.task import Task
@@ -85,7 +85,7 @@ def failure_line(
     """A failure as one line of JSON of bounded length. Never raises, whatever the exception does."""
     message = _made("its message", lambda: str(error)[:LONGEST_MESSAGE])
     trace = _made("the traceback", lambda: format_error(error, task_traceback(error), max_frames=MAX_FRAMES))
-    return Failure(
+    return write_failure(
         at=at_ms,
         seconds=round(seconds, 6),
         attempt=attempt,
@@ -95,7 +95,7 @@ def failure_line(
         traceback=trace[-LONGEST_TRACEBACK:],
         together=together,
         version=get_config().version or "",
-    ).line()
+    )
 
 
 def send_failed(sender: type, job: Job | None, job_id: str, outcome: Outcome) -> None:

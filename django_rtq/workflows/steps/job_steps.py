@@ -37,6 +37,7 @@ from django.db.models.query import ModelIterable
 from django_rtq.core.broker.redis.commands import Pause, arun_steps, raised, run_steps
 from django_rtq.core.conf.option import NAME
 from django_rtq.core.jobs import serializer
+from django_rtq.core.jobs.context import iterate
 from django_rtq.core.jobs.record import Wait
 from django_rtq.core.threads import ReconnectDelay
 from django_rtq.core.validation import TEN_YEARS, is_number
@@ -56,8 +57,6 @@ Work = Generator[Any, Any, R]  # an operation, for functions and coroutines: see
 
 MAX_STEPS = 1_000
 SAVE_SECONDS = 1.0  # between two writes of a loop
-LOOK_EVERY = 16  # items of a loop, at most, between two looks at the clock
-LOOK_SECONDS = 0.0016  # after more than that, it looks after the next one
 CHUNK = 2_000  # rows that are read at once
 MAX_RESULT_BYTES = 65_536
 MAX_BYTES = 4_194_304  # of all that a job remembers
@@ -90,7 +89,6 @@ class _Loop:
         self.key_of: Callable[[Any], Any] | None = None  # the primary key of an item
         self.is_open = True  # its body may be running
         self.save_at = time.monotonic() + SAVE_SECONDS
-        self.look_at = 0  # with so many finished items, it looks at the clock
 
     def before_change(self, counts: _Counts) -> None:
         """The job sleeps or waits: what it has counted before. Sleeps of an item that is not finished come again."""
@@ -104,19 +102,6 @@ class _Loop:
             self.counts = counts
         known = {"number": self.number, "key": self.key, "is_done": self.is_done, "counts": list(self.counts)}
         return serializer.dumps(known, what=f"the place of {self.field}")
-
-
-async def _async_rest(items: Any, loop: _Loop) -> AsyncIterator[Any]:
-    """The rest of an iterable of any kind. Others than querysets are skipped up to the place of the loop."""
-    left = 0 if loop.key_of else loop.number
-    if isinstance(items, AsyncIterable):
-        async for item in items:
-            if left <= 0:
-                yield item
-            left -= 1
-    else:
-        for item in islice(items, left, None):
-            yield item
 
 
 class JobSteps:
@@ -227,7 +212,7 @@ class JobSteps:
         """The items that no earlier run has finished."""
         loop = self.do(self._begin_loop(name))
         rest, clock = () if loop.is_done else self._rest(name, items, loop), time.monotonic
-        number, looked_at, key_of = loop.number, 0.0, loop.key_of
+        number, key_of = loop.number, loop.key_of
         try:
             for item in rest:  # as little as can be: it is done for each row
                 key = key_of(item) if key_of else None
@@ -235,12 +220,8 @@ class JobSteps:
                 number += 1
                 loop.number = number
                 loop.key = key
-                if number >= loop.look_at:
-                    now = clock()
-                    if now >= loop.save_at:
-                        self.do(self._save_loop(loop))
-                    loop.look_at = number + (LOOK_EVERY if now - looked_at < LOOK_SECONDS else 1)
-                    looked_at = now
+                if clock() >= loop.save_at:
+                    self.do(self._save_loop(loop))
         finally:
             loop.is_open = False
         loop.is_done = True
@@ -252,7 +233,7 @@ class JobSteps:
         number = loop.number
         try:
             if not loop.is_done:
-                async for item in _async_rest(self._rest(name, items, loop, is_async=True), loop):
+                async for item in iterate(self._rest(name, items, loop, is_async=True), 0 if loop.key_of else number):
                     key = loop.key_of(item) if loop.key_of else None
                     yield item
                     number += 1
@@ -342,7 +323,7 @@ class JobSteps:
         self._check_left(what)  # another one came first, while this one asked Redis
         self.left_by, self._left_in = suspended, _here()
         for loop in self._loops:
-            loop.look_at, loop.save_at = 0, 0.0
+            loop.save_at = 0.0
         raise suspended
 
     def _check_left(self, wait: str = "") -> None:

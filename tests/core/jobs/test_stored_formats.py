@@ -6,7 +6,14 @@ import pytest
 
 from django_rtq.core.broker import scripts
 from django_rtq.core.broker.schedule_store import ScheduleState
-from django_rtq.core.jobs.failure import Attempt, Failure, read_cut_failure, read_failures, shorten_failure
+from django_rtq.core.jobs.failure import (
+    FAILURE,
+    Attempt,
+    read_cut_failure,
+    read_failures,
+    shorten_failure,
+    write_failure,
+)
 from django_rtq.core.jobs.job import new_job_id, write_body, write_record
 from django_rtq.core.jobs.outcome import (
     CANCELLED_UNRUN,
@@ -91,7 +98,7 @@ def test_python_reads_the_header_that_requeue_writes(redis, broker, readers):
 
 def failure(**values):
     values = {"at": 5, "attempt": 2, "worker": "w1", "error": 'no "way"', "traceback": "here\nthere"} | values
-    return Failure(**values)
+    return write_failure(**values)
 
 
 def test_python_reads_the_failure_that_a_script_writes(redis, broker):
@@ -101,7 +108,7 @@ def test_python_reads_the_failure_that_a_script_writes(redis, broker):
 
     (found,) = read_failures(lines)
     attempt = Attempt.read(found)
-    assert found.keys() <= set(Failure.__slots__)
+    assert found.keys() <= FAILURE.keys()
     assert attempt.error_class == f"{WorkerLost.__module__}.{WorkerLost.__qualname__}"
     assert (attempt.number, attempt.worker, attempt.traceback) == (1, "crashing", "")
     assert attempt.ended_at is not None
@@ -110,21 +117,22 @@ def test_python_reads_the_failure_that_a_script_writes(redis, broker):
 
 @pytest.mark.parametrize(("other", "is_again"), [("builtins.ValueError", 1), ("builtins.KeyError", 0)])
 def test_scripts_find_the_class_in_a_failure_that_python_writes(redis, other, is_again):
-    redis.hset("rtq:errors", "j1", failure(error_class="builtins.ValueError").line() + "\n")
+    redis.hset("rtq:errors", "j1", failure(error_class="builtins.ValueError") + "\n")
     call = "return is_same_error('rtq:errors', 'j1', ARGV[1]) and 1 or 0"
 
-    assert lua(redis, "is_same_error", call, failure(error_class=other).line()) == is_again
+    assert lua(redis, "is_same_error", call, failure(error_class=other)) == is_again
 
 
 def test_what_python_writes_scripts_keep_and_python_reads(redis, broker):
     written = failure(error_class="builtins.ValueError", seconds=0.25)
     job = claimed_job(broker)
-    settle(broker, "bury", job, error=written.line())
+    settle(broker, "bury", job, error=written)
 
     (found,) = read_failures(redis.hget(broker.keys.of(QUEUE).errors, job.id))
 
-    assert found == {name: getattr(written, name) for name in Failure.__slots__ if name not in ("together", "version")}
-    assert read_failures(shorten_failure(written.line().encode())) == [found | {"traceback": ""}]
+    assert found.keys() == FAILURE.keys()
+    assert (found["error_class"], found["error"], found["seconds"]) == ("builtins.ValueError", 'no "way"', 0.25)
+    assert read_failures(shorten_failure(written.encode())) == [found | {"traceback": ""}]
 
 
 # -- outcomes

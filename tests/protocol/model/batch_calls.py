@@ -1,6 +1,6 @@
 """Calls of the scripts for functions that get many jobs at once."""
 
-from django_rtq.workflows.batches import LaneClaim, claim_lanes
+from django_rtq.workflows.batches import claim_lanes
 from tests.support.jobs import QUEUE, WORKER, new_job
 
 TASK = "shop.index"
@@ -22,4 +22,4 @@ def first_claimed(broker):
 
 
 def claim_others(broker, jobs):
-    return claim_lanes([LaneClaim(QUEUE, 2, b"0", b"x", TASK)], broker, WORKER)
+    return claim_lanes([(QUEUE, 2, b"0", b"x", TASK)], broker, WORKER)

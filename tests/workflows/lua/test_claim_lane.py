@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_rtq.workflows.batches import LaneClaim, claim_lanes
+from django_rtq.workflows.batches import claim_lanes
 from tests.protocol.model.batch_calls import BODY, TASK, new_jobs
 from tests.support.jobs import (
     QUEUE,
@@ -25,7 +25,7 @@ def index_jobs(broker, letters, *, client="x", **options):
 
 
 def claim_more(broker, wanted=100, *, client="x", band="0", task=TASK, worker=WORKER):
-    return claim_lanes([LaneClaim(QUEUE, wanted, band.encode(), client.encode(), task)], broker, worker)
+    return claim_lanes([(QUEUE, wanted, band.encode(), client.encode(), task)], broker, worker)
 
 
 def names_in(result):

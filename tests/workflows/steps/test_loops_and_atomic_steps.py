@@ -1,9 +1,7 @@
 """Loops that go on where they were, and steps that commit with their result, in this process."""
 
 import asyncio
-from contextlib import nullcontext
 from datetime import timedelta
-from types import SimpleNamespace
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -15,7 +13,6 @@ from django_rtq import InvalidStep, JobContext, task
 from django_rtq.databases.exactly_once import delete_committed_jobs
 from django_rtq.models import CommittedJob
 from django_rtq.testing import drain, eager
-from django_rtq.workflows import step_store
 from django_rtq.workflows.steps import job_steps
 from django_rtq.workflows.steps.store import StepStore
 
@@ -184,26 +181,9 @@ def test_how_far_it_is_is_stored_once_a_second(written, monkeypatch):
     assert len(written) == 1
 
     monkeypatch.setattr(job_steps, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(job_steps, "LOOK_EVERY", 1)
     over.delay("iterator")
     drain()
     assert len(written) == 1 + 7
-
-
-@pytest.mark.parametrize(("seconds", "looks"), [(0.00009, 8), (0.002, 100)])
-def test_it_looks_at_the_clock_less_often_the_faster_the_items_are(broker, written, monkeypatch, seconds, looks):
-    """After each item that took long, and after 16 at the latest."""
-    moment = [1000.0]
-    monkeypatch.setattr(job_steps, "time", SimpleNamespace(monotonic=lambda: moment[0]))
-    monkeypatch.setattr(job_steps, "SAVE_SECONDS", 0.0)
-    steps = job_steps.JobSteps(
-        step_store(broker), None, "t", is_exactly_once=False, patience_seconds=0.0, noting_outage=nullcontext
-    )
-    steps._remembered = job_steps.Remembered(fields={})
-    for _ in steps.each("numbers", range(100)):
-        moment[0] += seconds
-
-    assert len(written) == looks + 1
 
 
 @task(takes_context=True)

@@ -19,7 +19,7 @@ from functools import partial
 from django_rtq.core import signals
 from django_rtq.core.broker.settlement import Report, Settlement, as_bytes
 from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.jobs.failure import Failure
+from django_rtq.core.jobs.failure import write_failure
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.jobs.outcome import is_result_lost
 from django_rtq.core.threads import Loop, log_trouble
@@ -234,6 +234,6 @@ def with_text(job: Report, worker: str) -> Report:
     """What became of a job that a process has finished: of a failure that was too long to keep, without it."""
     if not job.text and job.verb in (RETRIED, BURIED):
         lost = "The error is lost: its text was too long to keep, and the process was killed before it reached Redis."
-        failure = Failure(at=time.time_ns() // 1_000_000, attempt=job.attempt, worker=worker, error=lost)
-        return job._replace(text=failure.line().encode())
+        now_ms = time.time_ns() // 1_000_000
+        return job._replace(text=write_failure(at=now_ms, attempt=job.attempt, worker=worker, error=lost).encode())
     return job
