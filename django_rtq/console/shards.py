@@ -25,7 +25,6 @@ from typing import Any, TypeVar
 
 from django_rtq.console.merging import grouped, joined, merge, merge_by, united
 from django_rtq.console.reading.clients import ClientInQueue, ClientReader, QueueState, most_queued
-from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.jobs.dead_letters import DeadGroup, DeadLetters
 from django_rtq.console.reading.jobs.waiting_reason import QueuePosition
 from django_rtq.console.reading.jobs.walk import (
@@ -38,7 +37,6 @@ from django_rtq.console.reading.jobs.walk import (
     encode_cursor,
 )
 from django_rtq.console.reading.memory import MemoryReader
-from django_rtq.console.reading.metrics.reader import TaskMetrics
 from django_rtq.console.reading.overview import Overview, SharedOverview
 from django_rtq.console.reading.queues import QueueReader
 from django_rtq.console.reading.readers import Readers, SilentShard, readers_of
@@ -380,13 +378,10 @@ class _Sweeper(_Merged, Sweeper):
 class _Tasks(_Merged, TaskReader):
     get = _each("tasks.get", merge)
 
-    def all(self) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
-        every = self._shards.every(lambda readers: readers.tasks.all())
-        names = sorted(set().union(*(metrics for metrics, _ in every)))
-        return (
-            {name: merge(metrics[name] for metrics, _ in every if name in metrics) for name in names},
-            merge_by("name", chain.from_iterable(queues for _, queues in every)),
-        )
+    all = _each(
+        "tasks.all",
+        lambda every: {task: merge(of) for task, of in grouped(chain(*(one.items() for one in every))).items()},
+    )
 
 
 class _Memory(_Merged, MemoryReader):

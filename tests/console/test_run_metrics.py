@@ -125,7 +125,7 @@ def test_what_was_counted_travels_with_what_is_settled(redis, broker, session, r
 
     session.settle()
 
-    figures = readers.tasks.all()[0][TASK]
+    figures = readers.tasks.all()[TASK]
     assert (figures.done, figures.failed, figures.retried, figures.dead, figures.expired) == (2, 2, 1, 1, 1)
     assert figures.run_p50 == pytest.approx(0.25, rel=0.13)
     (client,) = readers.clients.busiest(QUEUE)
@@ -147,11 +147,11 @@ def test_who_leaves_tells_the_rest(redis, broker, session, readers, monkeypatch)
     session.settle()
     work(broker, session, DONE, DONE)
     session.settle()
-    assert readers.tasks.all()[0][TASK].done == 1
+    assert readers.tasks.all()[TASK].done == 1
 
     session.sign_off()
 
-    assert readers.tasks.all()[0][TASK].done == 3
+    assert readers.tasks.all()[TASK].done == 3
 
 
 def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, session, readers):
@@ -162,7 +162,7 @@ def test_a_lost_connection_loses_no_count_that_did_not_arrive(redis, broker, ses
 
     session.settle()
 
-    assert readers.tasks.all()[0][TASK].done == 1
+    assert readers.tasks.all()[TASK].done == 1
 
 
 def test_a_quiet_worker_keeps_no_counts_to_itself(redis, broker):

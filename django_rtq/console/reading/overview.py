@@ -266,7 +266,7 @@ class OverviewReader:
             return workers
         at, usual = self._usual
         if time.monotonic() - at >= USUAL_SECONDS:
-            metrics, _ = self._hours.read(queues, USUAL_HOURS)
+            metrics = self._hours.read(queues, USUAL_HOURS)
             usual = {task: of_task.run_p95 for task, of_task in metrics.items()}
             self._usual = (time.monotonic(), usual)
         return [

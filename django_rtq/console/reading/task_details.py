@@ -28,7 +28,7 @@ from django_rtq.console.reading.metrics.reader import (
     merged_versions,
     read_deploys,
 )
-from django_rtq.console.reading.queues import QueueReader, read_queue_details
+from django_rtq.console.reading.queues import QueueReader
 from django_rtq.console.reading.selection import Selection
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Packet
@@ -78,16 +78,11 @@ class TaskInQueue:
         """Whether it may have more waiting jobs."""
         return bool(self.cut & {"queued", "scheduled", "retrying"})
 
-    def __bool__(self) -> bool:
-        """Whether any job of the task was found."""
-        return bool(self.jobs)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDetails:
     """What is known of a task, under its name and its aliases."""
 
-    name: str
     begins_at: datetime  # the first of `hours`
     #: Every hour, the present one last.
     hours: list[TaskMetrics] = field(metadata=by(lambda lists: list(map(merge, zip(*lists, strict=False)))))
@@ -100,7 +95,7 @@ class TaskDetails:
     @property
     def is_known(self) -> bool:
         """Whether Redis knows anything of it."""
-        return any(self.queues) or self.total != TaskMetrics()
+        return any(queue.jobs for queue in self.queues) or self.total != TaskMetrics()
 
 
 class TaskReader:
@@ -128,7 +123,6 @@ class TaskReader:
         shown = range(present - SHOWN_HOURS, present + 1)
         in_queues, groups = self._jobs(names, self._queues.details(queues))
         return TaskDetails(
-            name=name,
             begins_at=clock_moment(shown[0] * HOUR_MS),
             hours=[TaskMetrics.of(by_hour.get(hour, {})) for hour in shown],
             total=TaskMetrics.of(sum_of_counts(by_hour.get(hour, {}) for hour in shown)),
@@ -174,13 +168,9 @@ class TaskReader:
         self._kept = dict([*others, (name, (places, marks, past))][-MAX_KEPT:])
         return past
 
-    def all(self) -> tuple[dict[str, TaskMetrics], list[QueueDetails]]:
-        """The metrics of all tasks by name, and the queues, which know what is paused. Three round trips, or more."""
-        queues = self._queues.names()
-        overviews = [SCRIPTS["queue_overview"].call(self._keys.of(queue), ()) for queue in queues]
-        metrics, replies = self._hours.read(queues, LISTED_HOURS, also=overviews)
-        details = [read_queue_details(queue, reply) for queue, reply in zip(queues, replies, strict=True)]
-        return dict(sorted(metrics.items())), details
+    def all(self) -> dict[str, TaskMetrics]:
+        """The metrics of all tasks by name. Three round trips, or more."""
+        return self._hours.read(self._queues.names(), LISTED_HOURS)
 
 
 def _add_up(past: ByHours, histories: Iterable[Sequence[Any]]) -> ByHours:

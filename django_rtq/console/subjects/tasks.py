@@ -151,8 +151,7 @@ class Tasks(Sheet[TaskRow]):
 
     def read(self, readers: Readers) -> Sequence[TaskRow]:
         """Those first that fail most, ours behind the project's."""
-        metrics, queues = readers.tasks.all()
-        known, pauses = all_tasks(), pauses_by_task(queues)
+        metrics, known, pauses = readers.tasks.all(), all_tasks(), pauses_by_task(readers.queues.details())
         rows = [
             TaskRow(task=name, code=known.get(name), metrics=metrics.get(name, NO_RUNS), pauses=pauses.get(name, ()))
             for name in {*filterfalse(is_internal, known), *metrics, *pauses}
@@ -199,7 +198,7 @@ def in_queues(row: WholeTask) -> list[InQueue]:
         pauses = [pair for pair in row.pauses if pair[0] == found.queue.name]
         rows.append(InQueue(task=row.task, code=row.code, name=found.queue.name, found=found, pauses=pauses))
     home = row.code and row.code.queue
-    shown = [each for each in rows if each.found or each.name == home or each.paused_in]
+    shown = [each for each in rows if each.found.jobs or each.name == home or each.paused_in]
     return sorted(shown, key=lambda each: (not each.paused_in, -each.found.jobs))
 
 

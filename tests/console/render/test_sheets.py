@@ -98,7 +98,7 @@ ROWS["QueuesOfTask"] = InQueue(
 _TASK = WholeTask(
     task="shop.tasks.charge", metrics=ROWS["Tasks"].metrics, pauses=ROWS["Tasks"].pauses, code=note,
     details=TaskDetails(
-        name="shop.tasks.charge", begins_at=NOW, hours=[], total=ROWS["Tasks"].metrics,
+        begins_at=NOW, hours=[], total=ROWS["Tasks"].metrics,
         queues=[ROWS["QueuesOfTask"].found], deploys=[], versions=[], groups=[],
     ),
 )  # fmt: skip

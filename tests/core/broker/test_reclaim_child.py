@@ -41,7 +41,7 @@ def test_a_crash_is_a_failed_run_of_its_task(redis, broker, readers):
         job = claimed_job(broker, max_crashes=allowed, body=body)
         broker.reclaim_child(QUEUE, WORKER, [job.id])
 
-    figures = readers.tasks.all()[0]["shop.tasks.ship"]
+    figures = readers.tasks.all()["shop.tasks.ship"]
     assert (figures.failed, figures.dead, figures.retried, figures.failure_rate) == (2, 1, 1, 1.0)
     assert readers.overview.read().queues[0].series.total("failed") == 2
 
@@ -49,7 +49,7 @@ def test_a_crash_is_a_failed_run_of_its_task(redis, broker, readers):
 def test_a_task_whose_name_cannot_be_read_counts_for_the_queue_alone(redis, broker, readers):
     broker.reclaim_child(QUEUE, WORKER, [claimed_job(broker, body='{"task":"a\\"b"}').id])
 
-    assert readers.tasks.all()[0] == {}
+    assert readers.tasks.all() == {}
     assert readers.overview.read().queues[0].series.total("failed") == 1
 
 

@@ -51,7 +51,7 @@ def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(rtq_worker,
     assert (details.failures, details.crashes) == (2, 0)
     assert details.errors[-1]["error_class"] == "django_rtq.exceptions.TimeLimitExceeded"
     assert journal.starts("stubborn") == 2
-    figures = readers.tasks.all()[0]["tests.app.tasks.stubborn"]
+    figures = readers.tasks.all()["tests.app.tasks.stubborn"]
     assert (figures.failed, figures.retried, figures.dead) == (2, 1, 1)
     assert beside.refresh().attempt == 1  # whoever ran beside it is given back, and nothing is counted
     assert "ignores its time limit" in worker.log

@@ -171,22 +171,19 @@ class TaskHours:
         self._lock = threading.Lock()
         self._past = _Past(0)
 
-    def read(
-        self, queues: Sequence[str], hours: int, also: Sequence[Command] = ()
-    ) -> tuple[dict[str, TaskMetrics], list[Any]]:
-        """The sums of the present hour and so many before it, by task, of all queues together; the replies to `also`.
+    def read(self, queues: Sequence[str], hours: int) -> dict[str, TaskMetrics]:
+        """The sums of the present hour and so many before it, by task, of all queues together.
 
         Two round trips if the hours before are known, else more. Raises BrokerError.
         """
         with self._lock:
             calls = [SCRIPTS["task_hours"].call(self._keys.of(queue), (hours,)) for queue in queues]
-            replies = self._redis.execute([*also, *calls], resend=True)
-            present, past = _sizes(queues, replies[len(also) :])
+            present, past = _sizes(queues, self._redis.execute(calls, resend=True))
             self._add_past(hours, past)
             sums = {task: replace(of, runs={**of.runs}, waits={**of.waits}) for task, of in self._past.sums.items()}
             for _, flat in self._read(present):
                 add_counters(sums, flat)
-            return sums, replies[: len(also)]
+            return sums
 
     # -- inside, under the lock
 
