@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
@@ -16,13 +15,14 @@ from django.utils.translation import override
 from django_rtq.console.acting.jobs import done_text, question, waiting_texts, words_of
 from django_rtq.console.commands.command import AFTER, ALL, CLIENT, LIMIT, NO_INPUT, QUEUE, Action, ConsoleCommand
 from django_rtq.console.commands.prompts import check_interactive, confirm, job_id, known_queues, utf8_text
+from django_rtq.console.merging import grouped
 from django_rtq.console.nouns import find_jobs
 from django_rtq.console.output import ProgressLine, as_json, count, number
 from django_rtq.console.reading.actions import ACTIONS, Answers, Verb, check_target
 from django_rtq.console.reading.members import read_query
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import LISTS, QueryError, Selection
-from django_rtq.console.reading.sweep import Count, Result, Sweep, run_steps
+from django_rtq.console.reading.sweep import STEP, Count, Result, Sweep, run_steps
 from django_rtq.console.redaction import redacted
 from django_rtq.core.broker.task_backends import place_of_job
 from django_rtq.core.commands.command import INTERRUPTED, WRONG_USAGE, Argument, one_line
@@ -235,37 +235,19 @@ class JobAction:
 
     def _act_on_matching(self) -> None:
         options, sweep = self._options, self._sweep(read_selection(self._readers, self._options))
-        if ACTIONS[self._verb].asks and options["interactive"] and not options["dry_run"]:
-            check_interactive()
-        shown = options["verbosity"] > 0
-        with ProgressLine(self._command.stderr, f"{self._noun.capitalize()}s found", shown=shown) as progress:
-            counted, steps = (self._newest if options["limit"] else self._all)(sweep, progress)
+        parts = self._newest(sweep) if options["limit"] else None
+        counted, result = ask_and_act(self._command, options, sweep, parts, limit=AT_ONCE)
         if options["dry_run"]:
             self._report_dry_run(counted)
-            return
-        result = ask_and_act(self._command, options, sweep, counted, steps)
-        self._report(sweep, result, {} if self._is_of_dead else self._failed(result.answers))
+        else:
+            self._report(sweep, result, {} if self._is_of_dead else self._failed(result.answers))
 
-    def _all(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
-        """All that match. Jobs that die, or are made, later are left out."""
-        sweeps = self._readers.sweeps
-        counted = sweeps.count(sweep, most=sys.maxsize, show=progress.show, shown=redacted)
-        if not self._is_of_dead and counted.count >= AT_ONCE:
-            progress.show(counted.count)
-        sweep = replace(sweep, selection=replace(sweep.selection, until_ms=counted.until_ms))
-        return counted, sweeps.steps(sweep, limit=AT_ONCE, shown=redacted)
-
-    def _newest(self, sweep: Sweep, progress: ProgressLine) -> tuple[Count, Iterator[Result]]:
+    def _newest(self, sweep: Sweep) -> list[Sweep]:
         """The first that match, up to --limit; of dead letters, the newest of all queues together."""
-        by_queue: defaultdict[str, list[str]] = defaultdict(list)
         found = find_jobs(self._readers, replace(sweep.selection, states=sweep.states), shown=redacted)
-        for seen, (job, _) in enumerate(islice(found, self._options["limit"]), 1):
-            by_queue[job.queue].append(job.id)
-            if seen % AT_ONCE == 0:
-                progress.show(seen)
+        by_queue = grouped((job.queue, job.id) for job, _ in islice(found, self._options["limit"]))
         parts = (Selection(queues=[queue], states=sweep.states, ids=ids) for queue, ids in by_queue.items())
-        steps = chain.from_iterable(self._readers.sweeps.steps(self._sweep(part)) for part in parts)
-        return Count(by_queue={queue: len(ids) for queue, ids in by_queue.items()}), steps
+        return list(map(self._sweep, parts))
 
     def _sweep(self, selection: Selection) -> Sweep:
         terminates = bool(self._options.get("terminate"))
@@ -338,21 +320,41 @@ class JobAction:
             raise CommandError(one_line(error)) from error
 
 
+@override("en")
 def ask_and_act(
-    command: ConsoleCommand, options: dict[str, Any], sweep: Sweep, counted: Count, steps: Iterable[Result]
-) -> Result:
-    """Ask if it is to be done with so many jobs, and do it. Raises CommandError for another answer."""
-    if ACTIONS[sweep.verb].asks and options["interactive"] and (counted.count or counted.workflows):
+    command: ConsoleCommand,
+    options: dict[str, Any],
+    sweep: Sweep,
+    parts: Sequence[Sweep] | None = None,
+    *,
+    limit: int = STEP,
+) -> tuple[Count, Result]:
+    """Count the jobs, ask if it is to be done with so many, and do it, unless with --dry-run; of some only, these are
+    `parts`. Jobs that die, or are made, later are left out. Raises CommandError for another answer.
+    """
+    words, sweeps = words_of(sweep), command.readers.sweeps
+    asks = not words.is_harmless and options["interactive"] and not options["dry_run"]
+    if asks:
+        check_interactive()
+    if parts is None:
+        counted = sweeps.count(sweep, most=sys.maxsize, shown=redacted)
+        parts = [replace(sweep, selection=replace(sweep.selection, until_ms=counted.until_ms))]
+    else:
+        counted = Count(by_queue={part.selection.queues[0]: len(part.selection.ids) for part in parts})
+    if options["dry_run"]:
+        return counted, Result()
+    if asks and (counted.count or counted.workflows):
         expected, typed = "yes", "'yes'"
         if sweep.verb == "purge":
             expected, typed = sweep.selection.queues[0], "the name of the queue"
         elif sweep.verb == "erase":
             expected, typed = sweep.selection.client or "", "the name of the client"
         which = one_line(sweep.selection)
-        asked = f"{which}{which and ': '}{question(sweep, counted)} {words_of(sweep).consequence}"
+        asked = f"{which}{which and ': '}{question(sweep, counted)} {words.consequence}"
         confirm(command.stderr, f"{asked} Type {typed} to continue:", expected=expected)
+    steps = chain.from_iterable(sweeps.steps(part, limit=limit, shown=redacted) for part in parts)
     with ProgressLine(command.stderr, "Done", counted.count, shown=options["verbosity"] > 0) as progress:
-        return run_steps(steps, show=progress.show)
+        return counted, run_steps(steps, show=progress.show)
 
 
 def check_stopped(sweep: Sweep, result: Result) -> None:
@@ -365,17 +367,18 @@ def check_stopped(sweep: Sweep, result: Result) -> None:
     raise CommandError(text, returncode=INTERRUPTED if interrupted else 1) from result.stopped_by
 
 
-@override("en")
-def clear(command: ConsoleCommand, options: dict[str, Any], sweep: Sweep) -> int:
-    """Purge a queue or a client, or erase one, after a question. Returns how many jobs and workflows that were; with
-    --dry-run, how many jobs it would delete. Raises CommandError.
+def clear(command: ConsoleCommand, options: dict[str, Any], sweeps: Mapping[str, Sweep]) -> dict[str, int]:
+    """Purge queues or clients, or erase clients, each after a question, and say what was done. Returns how many jobs
+    and workflows that were, by name; with --dry-run, how many jobs. Raises CommandError.
     """
-    sweeps = command.readers.sweeps
-    counted = sweeps.count(sweep, most=sys.maxsize)
-    if options["dry_run"]:
-        return counted.count
-    if options["interactive"]:
-        check_interactive()
-    result = ask_and_act(command, options, sweep, counted, sweeps.steps(sweep))
-    check_stopped(sweep, result)
-    return result.count + result.workflows
+    cleared: dict[str, int] = {}
+    for name, sweep in sweeps.items():
+        counted, result = ask_and_act(command, options, sweep)
+        check_stopped(sweep, result)
+        cleared[name] = counted.count if options["dry_run"] else result.count + result.workflows
+        if options["verbosity"] and not options["json"]:
+            would = f"Would {sweep.verb} {count(counted.count, 'job')}."
+            with override("en"):
+                done = done_text(sweep, result)
+            command.stdout.write(f"{one_line(sweep.selection)}: {would if options['dry_run'] else done}")
+    return cleared

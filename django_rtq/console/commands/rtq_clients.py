@@ -158,31 +158,16 @@ class Command(SheetCommand):
 
     def do_purge(self, options: Options) -> None:
         (queue,) = known_queues(self.readers, [options["queue"]])
-        purged: dict[str, int] = {}
-        for client in options["clients"]:
-            sweep = Sweep(verb="purge", selection=Selection(queues=[queue], client=client))
-            purged[client] = clear(self, options, sweep)
-            what = f"client {one_line(repr(client), 100)} in queue {queue}"
-            done = f"{'Would purge' if options['dry_run'] else 'Purged'} {count(purged[client], 'job')} of {what}."
-            if self.verbosity and not options["json"]:
-                self.stdout.write(done if purged[client] else f"No job of {what} waits: nothing was deleted.")
-        if options["json"]:
-            self.report(options, {"queue": queue, "purged": purged}, [])
+        wanted = {client: Selection(queues=[queue], client=client) for client in options["clients"]}
+        sweeps = {client: Sweep(verb="purge", selection=selection) for client, selection in wanted.items()}
+        self.report(options, {"queue": queue, "purged": clear(self, options, sweeps)}, ())
 
     def do_erase(self, options: Options) -> None:
-        erased: dict[str, int] = {}
-        for name in options["clients"]:
-            try:
-                sweep = Sweep(verb="erase", selection=Selection(client=name))
-            except ValueError as error:
-                raise CommandError(str(error), returncode=WRONG_USAGE) from None
-            number_of = erased[name] = clear(self, options, sweep)
-            done = f"Erased {count(number_of, 'job or workflow', 'jobs and workflows')}"
-            if self.verbosity and not options["json"]:
-                would = f"Would erase {count(number_of, 'job')}"
-                self.stdout.write(f"{would if options['dry_run'] else done} of client {one_line(repr(name), 100)}.")
-        if options["json"]:
-            self.report(options, {"erased": erased}, [])
+        try:
+            sweeps = {name: Sweep(verb="erase", selection=Selection(client=name)) for name in options["clients"]}
+        except ValueError as error:
+            raise CommandError(str(error), returncode=WRONG_USAGE) from None
+        self.report(options, {"erased": clear(self, options, sweeps)}, ())
 
     @override("en")
     def _print_clients(self, queue: str, options: Options) -> None:

@@ -9,7 +9,6 @@ from django_rtq.console.acting.verb import Target
 from django_rtq.console.commands.command import NO_INPUT, Action, SheetCommand
 from django_rtq.console.commands.job_actions import clear
 from django_rtq.console.commands.prompts import known_queues, system_user
-from django_rtq.console.output import count
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.reading.sweep import Sweep
 from django_rtq.console.subjects.queues import QUEUES, Queue
@@ -66,10 +65,8 @@ class Command(SheetCommand):
 
     def do_purge(self, options: Options) -> None:
         (queue,) = known_queues(self.readers, options["queues"])
-        purged = clear(self, options, Sweep(verb="purge", selection=Selection(queues=[queue])))
-        done = f"{'Would purge' if options['dry_run'] else 'Purged'} {count(purged, 'job')} from queue {queue}."
-        nothing = f"No job waits in queue {queue}: nothing was deleted."
-        self.report(options, {"queue": queue, "purged": purged}, [done if purged else nothing])
+        purged = clear(self, options, {queue: Sweep(verb="purge", selection=Selection(queues=[queue]))})
+        self.report(options, {"queue": queue, "purged": purged[queue]}, ())
 
     def do_forget(self, options: Options) -> None:
         readers, declared = self.readers, declared_queues(self.name)

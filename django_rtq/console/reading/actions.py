@@ -64,7 +64,6 @@ class Action:
     done: str = ""  # the answer for jobs with which it was done
     also_done: Sequence[str] = ()  # answers that mean the same to the person who asked
     done_before: str = ""  # the answer for jobs with which it was done before this call
-    asks: bool = False  # for confirmation, also of selected jobs
     #: The states in which jobs are with which it was done; None: nothing is known of them. Asked after a lost reply.
     leads_to: Collection[JobState | None] = ()
     is_dated: bool = False  # a job that it was done with is ready since then
@@ -185,7 +184,6 @@ ACTIONS: dict[Verb, Action] = {
         done="cancelled",
         also_done=("asked",),
         done_before="already",
-        asks=True,
         leads_to=(JobState.CANCELLED,),
         tell=_tell_cancelled,
         reasons=NOT_CANCELLED,
@@ -198,18 +196,16 @@ ACTIONS: dict[Verb, Action] = {
         ],
         at_once=MAINTAIN_AT_ONCE,
         done="discarded",
-        asks=True,
         leads_to=(None,),
         tell=_teller(signals.job_discarded),
     ),
-    "purge": Action(states=WAITING, script="purge", asks=True),
+    "purge": Action(states=WAITING, script="purge"),
     "erase": Action(
         states=(*WAITING, "dead", "finished"),
         script="",
         calls=_erase_calls,
         at_once=MAINTAIN_AT_ONCE,
         done="erased",
-        asks=True,
     ),
     "count": Action(states=LISTS, script=""),
 }

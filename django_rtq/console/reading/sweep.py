@@ -172,14 +172,12 @@ class Sweeper:
         sweep: Sweep,
         *,
         most: int = 0,
-        show: Callable[[int], object] | None = None,
         shown: Shown = lambda job: job,
     ) -> Count:
         """Count the jobs that match, and were there at the moment of the selection, or else are there now.
 
         Of very many, the first ones are looked at, `most` if it is given. All jobs of a state are not looked at: their
-        number then includes jobs that came after the moment. `show` is called with the number so far, while there is
-        more to count.
+        number then includes jobs that came after the moment.
         """
         queues, until_ms = self._begin(sweep)
         count = Count(until_ms=until_ms, workflows=len(self._workflows(sweep)))
@@ -192,9 +190,7 @@ class Sweeper:
         for lists, most_of_part in _parts_to_count(sweep, sizes, most):
             walk = JobWalk(self._broker, lists, wanted, sizes=sizes, shown=shown)
             part = {list_: sizes[list_] for list_ in lists}
-            count = merge(
-                [count, _count(walk, part, most_of_part, count.count, show) if most_of_part else _all_of(part)]
-            )
+            count = merge([count, _count(walk, part, most_of_part) if most_of_part else _all_of(part)])
         return count
 
     def _begin(self, sweep: Sweep) -> tuple[list[str], int]:
@@ -372,17 +368,13 @@ def _parts_to_count(sweep: Sweep, sizes: Mapping[List, int], most: int) -> Itera
     yield others, 0 if is_known and sweep.selection.until_ms is None else most or MOST_COUNTED
 
 
-def _count(
-    walk: JobWalk, sizes: Mapping[List, int], most: int, before: int, show: Callable[[int], object] | None
-) -> Count:
+def _count(walk: JobWalk, sizes: Mapping[List, int], most: int) -> Count:
     """Jobs of some lists that match. If no list is cut off, all of them were looked at."""
     counts, searched, cursor, is_over = Counter[str](), 0, "", not sizes
     while not is_over:
         found, cursor, looked = walk.count(cursor, STEP)
         counts, searched = counts + found, searched + looked
         is_over = not cursor or searched >= most
-        if show is not None and not is_over:
-            show(before + counts.total())
     if not cursor:
         return Count(by_queue=counts, searched=searched, total=searched)
     if not walk.is_filtered:

@@ -45,14 +45,14 @@ def used(broker, readers, rtq, transactional_db):
     [
         ("rtq_queues pause default paused", "Would pause queue default.\nQueue paused was already paused.\n"),
         ("rtq_queues resume default paused", "Queue default is not paused.\nWould resume queue paused.\n"),
-        ("rtq_queues purge default", "Would purge 3 jobs from queue default.\n"),
-        ("rtq_queues purge empty", "No job waits in queue empty: nothing was deleted.\n"),
+        ("rtq_queues purge default", "queue:default: Would purge 3 jobs.\n"),
+        ("rtq_queues purge empty", "queue:empty: Would purge 0 jobs.\n"),
         ("rtq_queues forget empty default", "Would forget queue empty.\n"),
         ("rtq_clients pause default acme beta", "Would pause client acme in default.\n"
          "Client beta was already paused.\n"),
         ("rtq_clients resume default acme beta", "Client acme is not paused.\n"
          "Would resume client beta in default.\n"),
-        ("rtq_clients purge default acme", "Would purge 3 jobs of client 'acme' in queue default.\n"),
+        ("rtq_clients purge default acme", "queue:default client:acme: Would purge 3 jobs.\n"),
         ("rtq_clients limit default --client acme --max-running 5 --rate 2/s",
          "Would set max_running 5, rate 2/s for client 'acme' of queue default.\n"),
         ("rtq_clients limit default --whole-queue --max-running settings",

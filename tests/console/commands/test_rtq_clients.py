@@ -191,8 +191,8 @@ def test_the_jobs_of_clients_are_purged(broker, readers):
     found = run("rtq_clients", "purge", "default", "acme", "zeta", "nobody", "--no-input")
 
     assert found.code == 0
-    assert "Purged 2 jobs of client 'acme' in queue default." in found.out
-    assert "No job of client 'nobody' in queue default waits: nothing was deleted." in found.out
+    assert "queue:default client:acme: 2 jobs were purged." in found.out
+    assert "queue:default client:nobody: 0 jobs were purged." in found.out
     assert [one.client for one in readers.clients.busiest("default")] == ["other"]
 
 
@@ -200,11 +200,11 @@ def test_clients_are_erased(broker, readers):
     for client in ("acme", "acme", "other"):
         queued_job(broker, client=client)
 
-    assert "Would erase 2 jobs of client 'acme'." in run("rtq_clients", "erase", "acme", "--dry-run").out
+    assert "client:acme: Would erase 2 jobs." in run("rtq_clients", "erase", "acme", "--dry-run").out
     assert run("rtq_clients", "erase", "acme").code == 1  # nobody can confirm it
     found = run("rtq_clients", "erase", "acme", "--no-input")
 
-    assert (found.code, found.out) == (0, "Erased 2 jobs and workflows of client 'acme'.\n")
+    assert (found.code, found.out) == (0, "client:acme: 2 jobs were erased.\n")
     assert [one.client for one in readers.clients.busiest("default")] == ["other"]
     assert json.loads(run("rtq_clients", "erase", "other", "--no-input", "--json").out) == {"erased": {"other": 1}}
     assert run("rtq_clients", "erase", "", "--no-input").code == 64

@@ -169,7 +169,7 @@ def test_the_name_of_the_queue_is_the_answer(full, readers, monkeypatch):
 
     ran = run("rtq_queues", "purge", QUEUE)
 
-    assert (ran.code, ran.out, ran.err) == (0, "Purged 3 jobs from queue default.\n", QUESTION + " ")
+    assert (ran.code, ran.out, ran.err) == (0, "queue:default: 3 jobs were purged.\n", QUESTION + " ")
     assert numbers(readers) == (0, 1, 1)
 
 

@@ -125,7 +125,7 @@ def test_what_matches_is_acted_on_in_all_shards(shards):
     assert "1 job was cancelled." in run("rtq_jobs", "cancel", "--client", client_of(1), "--no-input", "--limit", "1")
     assert sorted(job.state for job in jobs) == ["cancelled", "cancelled", "queued"]
     enqueue(0)
-    assert "Purged 2 jobs from queue default." in run("rtq_queues", "purge", "default", "--no-input")
+    assert "queue:default: 2 jobs were purged." in run("rtq_queues", "purge", "default", "--no-input")
 
 
 @pytest.mark.parametrize("pause", ["rtq_queues pause default", "rtq_clients pause * x", "rtq_tasks pause * " + NOTE])

@@ -34,7 +34,7 @@ from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import ids_text, log_action
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, is_typed, place_of
 from django_rtq.console.formatting import STATE_LABELS, format_moment, format_number, names_text, number_text
-from django_rtq.console.reading.actions import ACTIONS, LATEST, Verb, targets_in
+from django_rtq.console.reading.actions import LATEST, Verb, targets_in
 from django_rtq.console.reading.members import read_query
 from django_rtq.console.reading.readers import Readers
 from django_rtq.console.reading.selection import Selection, query_error
@@ -67,7 +67,7 @@ class BulkPages(PageAdmin):
         if not selection.ids and (sweep.terminates or replace(selection, until_ms=None) == Selection()):
             messages.warning(request, _("Nothing was done: no job was selected."))
             return HttpResponseRedirect(query_params.get_next_url(request, self.url("queue_changelist")))
-        is_sure = selection.until_ms is not None or (selection.ids and not ACTIONS[sweep.verb].asks)
+        is_sure = selection.until_ms is not None or (selection.ids and ROUTED[verb].is_harmless)
         is_confirmed = request.method == "POST" and is_sure and is_target(request, sweep.target)
         if is_confirmed and is_typed(request, _to_type(sweep)):
             return self._act(request, sweep)
