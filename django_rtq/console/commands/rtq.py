@@ -153,39 +153,26 @@ class Command(ConsoleCommand):
     def _show(self, options: Options) -> None:
         try:
             self.stdout.write(self._render(options))
-        except BrokerError:
-            self._list_commands(options)
-            raise
-        self._list_commands(options)
-
-    def _list_commands(self, options: Options) -> None:
-        if not options["json"] and options["queues"] is None:
-            self.stdout.write("\n" + self.table_text(COMMAND_COLUMNS, list(_commands())))
-            self.stdout.write("\nAll options of one:  python manage.py rtq_jobs --help")
+        finally:
+            if not options["json"] and options["queues"] is None:
+                self.stdout.write("\n" + self.table_text(COMMAND_COLUMNS, list(_commands())))
+                self.stdout.write("\nAll options of one:  python manage.py rtq_jobs --help")
 
     def _watch(self, options: Options) -> None:
         seconds, text = options["watch"], self._render(options)  # errors at the start are not retried
+        form = f"{CLEAR_SCREEN}%s\n\nEvery {seconds:g} s; stop with Ctrl-C." if self.stdout.isatty() else "%s\n"
         with suppress(KeyboardInterrupt):  # the normal way to end it
             while True:
-                if options["json"]:
-                    self.stdout.write(text)
-                elif self.stdout.isatty():
-                    self.stdout.write(f"{CLEAR_SCREEN}{text}\n\nEvery {seconds:g} s; stop with Ctrl-C.")
-                else:
-                    self.stdout.write(f"{text}\n")
+                if text:
+                    self.stdout.write(text if options["json"] else form % text)
                 self.stdout.flush()
                 self.told_silent()
-                sleep(seconds)
-                text = self._next_render(options)
-
-    def _next_render(self, options: Options) -> str:
-        # Keep watching while Redis is unreachable, until it is back.
-        while True:
-            try:
-                return self._render(options)
-            except BrokerUnavailable as error:
-                self.stderr.write(one_line(error))
-                sleep(WATCH_SECONDS)
+                sleep(seconds if text else WATCH_SECONDS)
+                try:
+                    text = self._render(options)
+                except BrokerUnavailable as error:  # until it is back
+                    self.stderr.write(one_line(error))
+                    text = ""
 
     def _render(self, options: Options) -> str:
         self.silent.clear()
