@@ -192,33 +192,23 @@ def figures(overview: Overview, url: PageUrl) -> list[dict[str, Any]]:
     free = (queue.oldest_seconds or 0.0 for queue in queues if not (queue.is_at_limit or queue.is_at_rate))
     is_late = max(free, default=0.0) > incident_options().oldest_seconds
     failed, done = (sum(row.lately(name) for row in overview.queues) for name in ("failed", "succeeded"))
-    counts = {"failed": format_number(failed), "runs": format_number(failed + done)}
     share = failed / (failed + done) if failed or done else None
     is_failing = share is not None and share >= incident_options().failure_rate
-    slots = sum(worker.slots for worker in overview.living)
-    died = sum(row.series.total("dead") for row in overview.queues)
+    counts = {
+        "failed": failed,
+        "runs": failed + done,
+        "slots": sum(worker.slots for worker in overview.living),
+        "count": sum(row.series.total("dead") for row in overview.queues),
+    }
+    said = {name: format_number(number) for name, number in counts.items()}
+    of_runs = _("%(failed)s of %(runs)s in 5 min") % said if share is not None else ""
+    of_slots, lately = _("of %(slots)s slots") % said, _("%(count)s in the last hour") % said
+    dead, letters = _sum_of(overview, "dead"), url("deadletter_changelist")
     return [
         _cell(_("Oldest wait"), seconds, format_duration, "rtq-is-bad" * is_late, note=oldest.name if oldest else ""),
-        _cell(
-            _("Failing"),
-            share,
-            format_percent,
-            "rtq-is-bad" * is_failing,
-            note=_("%(failed)s of %(runs)s in 5 min") % counts if share is not None else "",
-        ),
-        _cell(
-            _("Running"),
-            _sum_of(overview, "running"),
-            url=url("job_changelist"),
-            note=_("of %(slots)s slots") % {"slots": format_number(slots)},
-        ),
-        _cell(
-            _("Dead letters"),
-            _sum_of(overview, "dead"),
-            css="rtq-is-bad",
-            url=url("deadletter_changelist"),
-            note=_("%(count)s in the last hour") % {"count": format_number(died)},
-        ),
+        _cell(_("Failing"), share, format_percent, "rtq-is-bad" * is_failing, note=of_runs),
+        _cell(_("Running"), _sum_of(overview, "running"), url=url("job_changelist"), note=of_slots),
+        _cell(_("Dead letters"), dead, css="rtq-is-bad", url=letters, note=lately),
     ]
 
 

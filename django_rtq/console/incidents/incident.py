@@ -298,17 +298,18 @@ def _needs(text: Any) -> set[str]:
 class Subject:
     """What incidents are about. Declares kinds of them, each by the function that finds it.
 
-    A kind has a name and a sentence for people, which are lazy texts. The sentence names the subject as `%(subject)s`,
-    or else the subject and a colon are put before it.
+    A kind has a name and a sentence for people, which are lazy texts, and actions, if not those of its subject. The
+    sentence names the subject as `%(subject)s`, or else the subject and a colon are put before it.
     """
 
     text: Any = ""
+    actions: tuple[Action, ...] = ()
 
     def _declare(
         self, severity: Severity, title: Any, text: Any, *actions: Action, also: Texts | None = None, worst: str = ""
     ) -> Detector:
         severities = (severity, *([Severity(worst)] if worst else []))
-        return Detector(self, title, text, actions, also or {}, severities)
+        return Detector(self, title, text, actions or self.actions, also or {}, severities)
 
     def critical(self, title: Any, text: Any, *actions: Action, **more: Any) -> Detector:
         """A kind that is critical."""
@@ -324,6 +325,8 @@ class Subject:
 
 
 SYSTEM, TASK = Subject(), Subject("%(task)s")
-QUEUE, HOST = Subject(gettext_lazy("Queue %(name)s")), Subject(gettext_lazy("Host %(host)s"))
-CLIENT, WORKFLOW = Subject(gettext_lazy("Client %(client)s")), Subject(gettext_lazy("Workflow %(name)s"))
+QUEUE = Subject(gettext_lazy("Queue %(name)s"), (Action.SHOW_QUEUE,))
+HOST = Subject(gettext_lazy("Host %(host)s"), (Action.SHOW_WORKERS,))
+CLIENT = Subject(gettext_lazy("Client %(client)s"), (Action.SHOW_CLIENT,))
+WORKFLOW = Subject(gettext_lazy("Workflow %(name)s"), (Action.SHOW_WORKFLOW,))
 SHARD = Subject(gettext_lazy("Shard %(shard)s"))

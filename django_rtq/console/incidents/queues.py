@@ -209,7 +209,6 @@ WAITS = {
 @QUEUE.warning(
     _("Long wait"),
     _("the oldest job has been waiting for %(duration)s."),
-    Action.SHOW_QUEUE,
     also=WAITS,
 )
 def long_wait(seen: Seen) -> Iterator[Incident]:
@@ -220,7 +219,6 @@ def long_wait(seen: Seen) -> Iterator[Incident]:
 @QUEUE.warning(
     _("Falling behind"),
     _("its oldest job has been waiting for %(duration)s, and waits are growing."),
-    Action.SHOW_QUEUE,
     also={"behind": _("It is falling behind: its workers do less than comes."), **WAITS},
 )
 def falling_behind(seen: Seen) -> Iterator[Incident]:
@@ -251,7 +249,6 @@ def _waits(seen: Seen, kind: Detector, *, is_late: bool) -> Iterator[Incident]:
 @QUEUE.warning(
     _("Limit zero"),
     _("jobs wait that no worker may start."),
-    Action.SHOW_QUEUE,
     also={
         "zero_of_queue": _("The limit max_running of the queue is 0."),
         "zero_of_clients": ngettext_lazy(
@@ -376,7 +373,6 @@ def task_paused(seen: Seen) -> Iterator[Incident]:
         "%(subject)s is paused in %(queues)s, and holds %(count)s jobs.",
         "number",
     ),
-    Action.SHOW_CLIENT,
     also=PAUSED_BY,
 )
 def client_paused(seen: Seen) -> Iterator[Incident]:
@@ -404,7 +400,6 @@ def _paused(
 @WORKFLOW.warning(
     _("Workflow blocked"),
     _("%(subject)s has been blocked by dead jobs for %(duration)s. Requeue them, or discard them:"),
-    Action.SHOW_WORKFLOW,
 )
 def workflow_blocked(seen: Seen) -> Iterator[Incident]:
     """Workflows that have been blocked for long, the longest first."""
@@ -426,7 +421,6 @@ def workflow_blocked(seen: Seen) -> Iterator[Incident]:
         "%(subject)s can never go on: nobody knows how some of its jobs have ended, because Redis lost data, or "
         "a worker of an old version ran them. Cancel it, and make it again:"
     ),
-    Action.SHOW_WORKFLOW,
 )
 def workflow_stuck(seen: Seen) -> Iterator[Incident]:
     """Running workflows that can never go on."""

@@ -55,7 +55,6 @@ def no_worker(seen: Seen) -> Iterator[Incident]:
         "%(count)s jobs wait, and no worker serves the queue. Start one:",
         "number",
     ),
-    Action.SHOW_QUEUE,
 )
 def queue_unserved(seen: Seen) -> Iterator[Incident]:
     """Queues with jobs that nobody serves."""
@@ -125,7 +124,6 @@ def workers_quiet(seen: Seen) -> Iterator[Incident]:
         "%(count)s workers have stopped responding, %(worker)s among them.",
         "number",
     ),
-    Action.SHOW_WORKERS,
     also={
         "reclaim": _("Running jobs that will be reclaimed shortly: %(jobs)s."),
         "no_reclaim": _(
@@ -160,7 +158,6 @@ def worker_lost(seen: Seen) -> Iterator[Incident]:
         "%(count)s idle workers have stopped asking for work, %(worker)s among them.",
         "number",
     ),
-    Action.SHOW_WORKERS,
 )
 def worker_silent(seen: Seen) -> Iterator[Incident]:
     """Hosts with idle workers that have stopped asking for work."""
@@ -175,7 +172,6 @@ def worker_silent(seen: Seen) -> Iterator[Incident]:
         "the processes of a worker crash before they run a job (%(reason)s), so it waits before it starts others. Its "
         "log says why."
     ),
-    Action.SHOW_WORKERS,
 )
 def worker_crash_loop(seen: Seen) -> Iterator[Incident]:
     """Hosts with workers whose processes crash again and again before they run a job."""
