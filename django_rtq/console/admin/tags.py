@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from datetime import datetime
 from typing import Any
 
 import django
 from django import template
 from django.utils.html import format_html
-from django.utils.safestring import SafeString, mark_safe
 
 from django_rtq.console import sanitize
 from django_rtq.console.admin.navigation import page_url
-from django_rtq.console.formatting import (
-    EMPTY_VALUE,
-    format_duration,
-    format_number,
-)
+from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.render.column import ago_html, moment_html
 
 _TOKEN = re.compile(r'(?<=name="csrfmiddlewaretoken" value=")\w+')  # another one in each answer
@@ -26,6 +20,8 @@ _TOKEN = re.compile(r'(?<=name="csrfmiddlewaretoken" value=")\w+')  # another on
 register = template.Library()
 register.filter("rtq_number", format_number)
 register.filter("rtq_duration", format_duration)
+register.simple_tag(ago_html, name="rtq_ago")
+register.simple_tag(moment_html, name="rtq_moment")
 
 
 @register.filter
@@ -55,18 +51,6 @@ def rtq_rough(number: float) -> str:
     return format_number(number)
 
 
-@register.simple_tag
-def rtq_ago(moment: datetime | None, now: datetime | None = None) -> str:
-    """The time since or until then, with the exact time as a tooltip."""
-    return EMPTY_VALUE if moment is None else ago_html(moment, now)
-
-
-@register.simple_tag
-def rtq_moment(moment: datetime | None, text: str = "") -> str:
-    """A time in the current time zone, to the second; or a text with the time as a tooltip."""
-    return EMPTY_VALUE if moment is None else moment_html(moment, text)
-
-
 @register.simple_tag(takes_context=True)
 def rtq_url(context: template.Context, name: str, *args: str, **query: object) -> str:
     """The URL of a page on the current admin site."""
@@ -89,29 +73,13 @@ def content_digest(text: str) -> str:
     return hashlib.blake2b(_TOKEN.sub("", text).encode(), digest_size=9).hexdigest()
 
 
-class LiveNode(template.Node):
-    """A region of a page that a refresh replaces."""
-
-    def __init__(self, name: str, inside: template.NodeList) -> None:
-        self._name = name
-        self._inside = inside
-
-    def render(self, context: template.Context) -> SafeString:
-        inside = mark_safe(self._inside.render(context))
-        digest = content_digest(inside)
-        is_known = digest in (context.get("known_digests") or ())
-        return format_html(
-            '<div data-rtq-live="{}" data-rtq-digest="{}">{}</div>', self._name, digest, "" if is_known else inside
-        )
-
-
-@register.tag
-def rtq_live(parser: template.base.Parser, token: template.base.Token) -> LiveNode:
-    """{% rtq_live name %} … {% endrtq_live %}: a region of a page. A refresh leaves out what the page has already."""
-    _, name = token.split_contents()
-    inside = parser.parse(("endrtq_live",))
-    parser.delete_first_token()
-    return LiveNode(name, inside)
+@register.simple_block_tag(takes_context=True)
+def rtq_live(context: template.Context, content: str, name: str) -> str:
+    """A region of a page. A refresh replaces it, and leaves out what the page has already."""
+    digest = content_digest(content)
+    is_known = digest in (context.get("known_digests") or ())
+    html = '<div data-rtq-live="{}" data-rtq-digest="{}">{}</div>'
+    return format_html(html, name, digest, "" if is_known else content)
 
 
 @register.simple_tag
