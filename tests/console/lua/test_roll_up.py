@@ -31,16 +31,6 @@ def test_the_minutes_of_past_hours_are_added_up(redis, broker, keys, hour):
     assert 30 * 86_400 < redis.ttl(keys.hours + b"%d" % (hour - 1)) <= 31 * 86_400
 
 
-def test_a_first_call_takes_some_hours_and_tells_how_many_are_left(redis, broker, keys, hour):
-    for back in range(1, 48):
-        set_counters(redis, broker, (hour - back) * 60 + 30, succeeded=back)
-
-    left = [roll_up(broker) for _ in range(5)]
-
-    assert left in ([35, 23, 11, 0, 0], [36, 24, 12, 0, 0])  # the next hour may have begun
-    assert all(sums_of(redis, keys, hour - back) == {"succeeded": back} for back in range(1, 47))
-
-
 def test_a_scheduler_adds_up(redis, broker, keys):
     scheduler = Scheduler(broker, [QUEUE])
     scheduler.tick()
