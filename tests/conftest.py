@@ -178,6 +178,12 @@ def no_test_runner(monkeypatch):
 
 
 @pytest.fixture
+def no_tasks(monkeypatch):
+    """As in a project that has declared none yet."""
+    monkeypatch.setattr("django_rtq.core.tasks.registry._tasks", {})
+
+
+@pytest.fixture
 def broker(rtq_settings):
     """The broker of this process; its leases are short."""
     broker = for_workers(get_broker())

@@ -24,8 +24,7 @@ def other():
 
 
 @pytest.fixture(autouse=True)
-def _tasks(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
+def _tasks(no_tasks):
     task(report)
     task(schedule=every(minutes=1, name="declared"))(other)
 

@@ -17,8 +17,7 @@ def sign_in(user, password, *more, **options):
 
 
 @pytest.fixture(autouse=True)
-def _task(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
+def _task(no_tasks):
     task(sign_in)
 
 

@@ -5,7 +5,6 @@ import sys
 from django.core.checks import WARNING
 from django.test import override_settings
 
-from django_rtq.core.tasks import registry
 from django_rtq.databases.checks import check_tables
 from tests.support.redis_server import UNREACHABLE
 
@@ -28,8 +27,7 @@ def test_migrate_is_not_told_to_migrate(database, monkeypatch):
         assert check_tables(databases=["default"]) == []
 
 
-def test_tables_that_nothing_needs_are_not_looked_for(database, monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
+def test_tables_that_nothing_needs_are_not_looked_for(database, no_tasks):
     database.query("DELETE FROM django_migrations WHERE app = 'django_rtq'")
     with override_settings(RTQ={"REDIS": UNREACHABLE}):
         assert check_tables(databases=["default"]) == []

@@ -16,7 +16,6 @@ from django_rtq import JobState, task, workflow
 from django_rtq.core.conf.config import Config
 from django_rtq.core.extension import parts
 from django_rtq.core.scheduler.registry import declared_schedules
-from django_rtq.core.tasks import registry
 from django_rtq.databases.exactly_once import delete_committed_jobs
 from django_rtq.exceptions import Bury, InvalidTask
 from django_rtq.extensions import EXTENSIONS
@@ -39,16 +38,11 @@ def _journal(tmp_path, monkeypatch):
     monkeypatch.setenv(journal.FILE, str(tmp_path / "journal"))
 
 
-@pytest.fixture
-def own_tasks(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
-
-
 # -- how it is declared
 
 
 @pytest.mark.parametrize("value", [False, True, "default"])
-def test_it_is_a_flag_or_an_alias(own_tasks, value):
+def test_it_is_a_flag_or_an_alias(no_tasks, value):
     assert task(exactly_once=value)(pay).exactly_once == ("default" if value else "")
 
 
@@ -60,12 +54,12 @@ def test_it_is_a_flag_or_an_alias(own_tasks, value):
         (apay, True, "apay: exactly_once runs the function in a transaction, and Django has none"),
     ],
 )
-def test_what_makes_no_sense_is_refused(own_tasks, func, value, text):
+def test_what_makes_no_sense_is_refused(no_tasks, func, value, text):
     with pytest.raises(InvalidTask, match=text):
         task(exactly_once=value)(func)
 
 
-def test_a_database_without_autocommit_is_refused(own_tasks, monkeypatch):
+def test_a_database_without_autocommit_is_refused(no_tasks, monkeypatch):
     monkeypatch.setitem(connection.settings_dict, "AUTOCOMMIT", False)
     with pytest.raises(InvalidTask, match="pay: exactly_once needs a database with AUTOCOMMIT"):
         task(exactly_once=True)(pay)
@@ -512,7 +506,7 @@ def test_rows_are_deleted_step_by_step(broker, database, monkeypatch):
     assert known() == [stored.id]
 
 
-def test_a_schedule_deletes_them_in_the_queue_of_each_task(own_tasks):
+def test_a_schedule_deletes_them_in_the_queue_of_each_task(no_tasks):
     task(exactly_once=True, queue_name="a")(pay)
     task(queue_name="b")(apay)
 
@@ -522,7 +516,7 @@ def test_a_schedule_deletes_them_in_the_queue_of_each_task(own_tasks):
     assert entry.schedule.overlap == "skip"
 
 
-def test_the_schedule_needs_no_other_app(own_tasks, monkeypatch):
+def test_the_schedule_needs_no_other_app(no_tasks, monkeypatch):
     brought = [extension for extension in EXTENSIONS if extension.exactly_once]
     monkeypatch.setattr("django_rtq.extensions.EXTENSIONS", brought)
     parts.cache_clear()

@@ -49,8 +49,7 @@ def sign_in(user, password, **options):
 
 
 @pytest.fixture(autouse=True)
-def _task(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
+def _task(no_tasks):
     task(report)
 
 
@@ -285,8 +284,8 @@ def test_the_list_has_those_of_code_and_settings(admin_client, broker, settings)
     assert "in the code" in found[1]
 
 
-def test_a_row_that_cannot_run_is_in_its_own_list_only(admin_client, nightly, monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
+def test_a_row_that_cannot_run_is_in_its_own_list_only(admin_client, nightly):
+    registry._tasks.clear()
     page = admin_client.get(LIST).text
 
     assert "No task" in page
@@ -326,7 +325,7 @@ def test_the_list_asks_redis_as_often_for_many_as_for_one(admin_client, broker, 
     monkeypatch.setattr("django_rtq.console.reading.overview.SHARED_SECONDS", 60)
 
     def asked(count):
-        monkeypatch.setattr(registry, "_tasks", {})
+        registry._tasks.clear()
         task(schedule=[every(minutes=1, name=f"n{number}", args=[1]) for number in range(count)])(report)
         admin_client.get(LIST)
         round_trips.clear()

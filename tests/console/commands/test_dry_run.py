@@ -5,7 +5,6 @@ from django.core.management import load_command_class
 
 from django_rtq import every, task
 from django_rtq.console.commands.command import SheetCommand
-from django_rtq.core.tasks import registry
 from django_rtq.models import Schedule
 from tests.support.commands import run
 from tests.support.jobs import finished_job, new_job
@@ -20,8 +19,7 @@ def report(number=0):
 
 
 @pytest.fixture(autouse=True)
-def _schedules(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
+def _schedules(no_tasks):
     task(schedule=every(seconds=30, name="often"))(report)
 
 

@@ -28,9 +28,8 @@ def other():
 
 
 @pytest.fixture(autouse=True)
-def schedules(monkeypatch):
+def schedules(no_tasks):
     """Two of them, in two queues."""
-    monkeypatch.setattr(registry, "_tasks", {})
     daily = cron("0 5 * * *", tz="Europe/Berlin", name="daily", args=[7], overlap="skip")
     task(schedule=daily)(report)
     task(schedule=every(seconds=0.1, name="often", missed="skip"), queue_name="low")(other)
@@ -94,8 +93,8 @@ def test_the_start_of_an_interval_is_told(broker):
 
 
 @pytest.mark.django_db
-def test_no_schedules_at_all(broker, monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
+def test_no_schedules_at_all(broker):
+    registry._tasks.clear()
 
     assert run("rtq_schedule", "list").out.startswith("There are no schedules: see @task(schedule=...)")
     assert run("rtq_schedule", "list", "--json").json == []
@@ -188,8 +187,8 @@ def test_a_row_is_listed_and_started_like_all_others(broker, nightly):
     assert answer["job"] == take(broker, queue="low").id
 
 
-def test_a_row_whose_task_is_gone_is_told_and_can_be_switched_off(broker, nightly, monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
+def test_a_row_whose_task_is_gone_is_told_and_can_be_switched_off(broker, nightly):
+    registry._tasks.clear()
 
     assert "No task" in run("rtq_schedule", "list").out
     assert "No task" in shown("nightly")["problem"]

@@ -13,17 +13,14 @@ from django_rtq.models import Schedule
 from tests.console.incidents.overviews import overview, row, worker
 from tests.support.jobs import QUEUE
 
+pytestmark = pytest.mark.usefixtures("no_tasks")
+
 MINUTE_MS = 60_000
 GONE = {"scheduler_seconds": 400.0}  # the scheduler of a queue
 
 
 def report(*args):
     """A function to be made a task."""
-
-
-@pytest.fixture(autouse=True)
-def _no_tasks(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
 
 
 @pytest.fixture
@@ -140,11 +137,11 @@ def test_rows_of_the_database_are_known_from_redis(broker, fired):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_row_whose_task_is_gone_cannot_run(broker, monkeypatch):
+def test_a_row_whose_task_is_gone_cannot_run(broker):
     task(report)
     nightly = Schedule(name="nightly", task=f"{__name__}.report", every=60)
     nightly.save()
-    monkeypatch.setattr(registry, "_tasks", {})
+    registry._tasks.clear()
 
     (invalid,) = found(row())
     assert (invalid.kind, invalid.severity) == ("schedule_invalid", Severity.WARNING)

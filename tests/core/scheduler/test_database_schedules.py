@@ -28,8 +28,7 @@ def other():
 
 
 @pytest.fixture(autouse=True)
-def _task(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
+def _task(no_tasks):
     task(report)
 
 

@@ -9,10 +9,11 @@ from django_rtq import every, signals, task
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.schedule_store import ScheduleStore
 from django_rtq.core.scheduler.scheduler import OUTDATED_MS, Dispatcher, Scheduler
-from django_rtq.core.tasks import registry
 from django_rtq.exceptions import BrokerFull, BrokerUnavailable
 from tests.support.jobs import QUEUE, claim_all, receiving, take_all
 from tests.support.redis_server import UNREACHABLE
+
+pytestmark = pytest.mark.usefixtures("no_tasks")
 
 NOW_MS = 1_699_999_200_000  # a whole hour, long past for the server
 MINUTE_MS = 60_000
@@ -24,11 +25,6 @@ def report(*args, **kwargs):
 
 def other():
     """Another one."""
-
-
-@pytest.fixture(autouse=True)
-def _no_tasks(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
 
 
 @pytest.fixture

@@ -13,14 +13,11 @@ from django_rtq.core.tasks import registry
 from django_rtq.exceptions import ConfigurationError
 from tests.support.redis_server import UNREACHABLE
 
+pytestmark = pytest.mark.usefixtures("no_tasks")
+
 
 def report(*args, **kwargs):
     """A function to be made a task."""
-
-
-@pytest.fixture(autouse=True)
-def _no_tasks(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
 
 
 def declare(*schedules):
@@ -68,9 +65,8 @@ def test_settings_that_make_no_sense_are_refused(options, problem):
         assert [(error.id, error.msg) for error in check_declarations()] == [("rtq.E002", str(caught.value))]
 
 
-def test_an_internal_task_is_known_by_its_name(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})  # as in a process that has not loaded it yet
-
+def test_an_internal_task_is_known_by_its_name():
+    """As in a process that has not loaded it yet."""
     assert registry.is_internal("django_rtq.internal_tasks.delete_committed_jobs")
     assert not registry.is_internal("django_rtq.tasks.internal_tasks")
 

@@ -314,8 +314,7 @@ def test_the_default_queue_is_expected_if_a_task_uses_it(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "queues"), [({}, ["default"]), ({"QUEUES": {"default": {}, "bulk": {}}}, ["bulk", "default"])]
 )
-def test_it_is_expected_if_no_queue_is_named_at_all_or_the_settings_name_it(monkeypatch, options, queues):
-    monkeypatch.setattr(registry, "_tasks", {})
+def test_it_is_expected_if_no_queue_is_named_at_all_or_the_settings_name_it(no_tasks, options, queues):
     with override_settings(RTQ=options):
         assert declared_queues() == queues
 

@@ -15,7 +15,6 @@ from django_rtq.core.broker.task_backends import config_of, shard_place
 from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.core.checks import check_settings
 from django_rtq.core.jobs.job import new_job_id, with_shard
-from django_rtq.core.tasks import registry
 from django_rtq.core.tasks.task import on_backend
 from django_rtq.monitoring.prometheus import metrics_text
 from tests.app import tasks
@@ -273,8 +272,7 @@ def test_a_shard_that_is_away_is_named_and_the_others_are_shown(half, monkeypatc
     assert [len(re.findall(found, text)) for found in ("default +no worker +1 ", "shard 1: Redis")] == [2, 2]
 
 
-def test_schedules_of_the_other_shards_are_shown(half, monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
+def test_schedules_of_the_other_shards_are_shown(half, no_tasks):
     for shard, function in enumerate((tasks.note.func, tasks.sleep.func)):
         schedule = cron("0 5 * * *", name=f"of {shard}", args=["x"] * (shard + 1))
         task(client=client_of(shard), schedule=schedule)(function)

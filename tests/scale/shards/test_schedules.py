@@ -1,6 +1,5 @@
 """Each schedule is in one shard, and the outbox leads each row to the shard of its job."""
 
-import pytest
 from django.db import transaction
 
 from django_rtq import cron, task
@@ -11,7 +10,6 @@ from django_rtq.core.broker.worker_broker import for_workers
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.core.scheduler.registry import schedules_in
-from django_rtq.core.tasks import registry
 from django_rtq.databases.outbox import outbox_rows
 from django_rtq.databases.relay import relay
 from django_rtq.databases.schedule_rows import sync_rows
@@ -24,16 +22,11 @@ from tests.support.shard_servers import on_servers
 SLOT = 1_800_000_000_000
 
 
-@pytest.fixture
-def own_tasks(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
-
-
 def names(number):
     return [entry.name for entry in schedules_in(shard_place(number), get_config())]
 
 
-def test_a_schedule_is_in_the_shard_of_its_client_or_name(shards, own_tasks):
+def test_a_schedule_is_in_the_shard_of_its_client_or_name(shards, no_tasks):
     for number in range(6):
         task(schedule=cron("0 5 * * *", name=f"plain {number}"))(named(f"plain{number}"))
     for shard in (0, 1):
@@ -46,7 +39,7 @@ def test_a_schedule_is_in_the_shard_of_its_client_or_name(shards, own_tasks):
         assert plain == [f"plain {n}" for n in range(6) if shard_for(f"schedule plain {n}", (0, 1)) == shard]
 
 
-def test_schedules_of_a_queue_in_one_shard_are_there(servers, shards, own_tasks):
+def test_schedules_of_a_queue_in_one_shard_are_there(servers, shards, no_tasks):
     places = [server.url for server in servers]
     with on_servers(places, QUEUES={"ledger": {"shards": 1}}):
         ledger = shard_of_queue("ledger", (0, 1))
@@ -66,7 +59,7 @@ def named(name):
     return function
 
 
-def test_a_slot_starts_one_job_with_an_id_of_its_shard(shards, own_tasks):
+def test_a_slot_starts_one_job_with_an_id_of_its_shard(shards, no_tasks):
     task(client=client_of(1), schedule=cron("0 5 * * *", name="report"))(named("report"))
     (entry,) = schedules_in("#1", get_config())
     broker = for_workers(get_broker("#1"))

@@ -8,7 +8,6 @@ from decimal import Decimal
 import pytest
 
 from django_rtq import JobState, signals, task
-from django_rtq.core.tasks import registry
 from django_rtq.exceptions import DuplicateJob, JobError, Unserializable
 from tests.core.tasks.refusals import refusal
 from tests.support.jobs import claim, receiving, settle, take_all
@@ -251,8 +250,7 @@ def test_a_function_that_could_not_be_called_is_refused():
     assert "unique cannot be called with the arguments of the task by name" in refusal(task(unique=lambda x: x), send)
 
 
-def test_a_default_that_json_cannot_carry_is_refused_where_all_arguments_count(monkeypatch):
-    monkeypatch.setattr(registry, "_tasks", {})
+def test_a_default_that_json_cannot_carry_is_refused_where_all_arguments_count(no_tasks):
     assert refusal(task(unique=True), send_if) == (
         f"{__name__}.send_if: the default of 'missing' is an object, which JSON cannot carry. Pass plain data "
         "instead: text, numbers, lists, dictionaries. List the arguments to compare instead of unique=True."
