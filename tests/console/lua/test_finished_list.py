@@ -78,9 +78,7 @@ def test_what_trim_moves_meanwhile_is_shown_once(redis, broker, readers, jobs):
     assert pages(readers, 3, move) == in_pages(jobs, 3)
 
 
-def test_outcomes_that_are_dropped_meanwhile_end_the_list(redis, broker, readers, jobs):
-    keys = broker.keys.of(QUEUE)
-
+def test_outcomes_that_are_dropped_meanwhile_end_the_list(redis, keys, readers, jobs):
     def drop():
         redis.hdel(keys.results, *(job.id for job in jobs[:8]))
         redis.ltrim(keys.recent_results, 8, -1)
@@ -88,9 +86,8 @@ def test_outcomes_that_are_dropped_meanwhile_end_the_list(redis, broker, readers
     assert pages(readers, 3, drop) == [[jobs[9].id, jobs[8].id, jobs[7].id], []]
 
 
-def test_an_outcome_that_expires_meanwhile_does_not_end_the_list(redis, broker, readers, jobs):
+def test_an_outcome_that_expires_meanwhile_does_not_end_the_list(redis, broker, keys, readers, jobs):
     let_pass(redis, broker, *jobs)
-    keys = broker.keys.of(QUEUE)
 
     def expire():
         redis.zadd(keys.result_expiry, {jobs[7].id: 1})

@@ -107,11 +107,10 @@ def test_large_records_that_are_read_in_vain_end_a_claim(broker, rtq):
     assert set(first.statuses) == {"more"}
 
 
-def test_promote_says_that_held_jobs_went_back(broker, rtq):
+def test_promote_says_that_held_jobs_went_back(broker, keys, rtq):
     queued_job(broker, body=CHARGE)
     rtq.tasks[TASK].pause(QUEUE)
     claim(broker)
-    keys = broker.keys.of(QUEUE)
     entry = broker.redis.execute_one(("HGET", keys.paused, f"task:{TASK}"))
     broker.redis.execute_one(("HSET", keys.paused, f"task:{TASK}", entry.split(b" ")[0]))  # the caller died
 

@@ -84,7 +84,7 @@ def test_a_run_that_succeeds_ends_them(report, failures):
     assert failures()["ship"].in_a_row == 0
 
 
-def test_a_task_has_recovered_when_fifty_runs_in_a_row_succeeded(redis, broker, report, failures):
+def test_a_task_has_recovered_when_fifty_runs_in_a_row_succeeded(redis, keys, report, failures):
     report(0, 2000)
     report(30, 0)
     report(5, 1)
@@ -93,7 +93,6 @@ def test_a_task_has_recovered_when_fifty_runs_in_a_row_succeeded(redis, broker, 
     report(1, 0)
 
     assert failures() == {}
-    keys = broker.keys.of(QUEUE)
     assert not redis.exists(keys.failing)
     assert not redis.keys(keys.failed_runs + b"*")
 
@@ -106,10 +105,9 @@ def test_crashes_are_failed_runs(broker, report, failures):
     assert failures()["ship"].in_a_row == 12
 
 
-def test_the_runs_of_this_hour_and_the_one_before_are_told_of_tasks_that_failed(redis, broker, report, failures):
+def test_the_runs_of_this_hour_and_the_one_before_are_told_of_tasks_that_failed(redis, keys, report, failures):
     report(5, 2)
     report(7, 0, task="pay")
-    keys = broker.keys.of(QUEUE)
     (hour,) = redis.keys(keys.tasks + b"*")
     name, _, number = hour.rpartition(b":")
     for back in (1, 2):
@@ -118,21 +116,19 @@ def test_the_runs_of_this_hour_and_the_one_before_are_told_of_tasks_that_failed(
     assert {task: each.hours for task, each in failures().items()} == {"ship": (5, 20)}
 
 
-def test_all_of_it_goes_away(redis, broker, report):
+def test_all_of_it_goes_away(redis, keys, report):
     report(2, 1)
     report(0, 1)
 
-    keys = broker.keys.of(QUEUE)
     (done,), (failed,) = redis.keys(keys.done_runs + b"*"), redis.keys(keys.failed_runs + b"*")
     assert 500 < redis.ttl(done) <= 600
     assert 500 < redis.ttl(failed) <= 600
     assert 86_000 < redis.ttl(keys.failing) <= 86_400
 
 
-def test_of_very_many_tasks_the_later_ones_are_not_counted(redis, broker, report, failures):
+def test_of_very_many_tasks_the_later_ones_are_not_counted(redis, keys, report, failures):
     report(1, 0, task="first")
     report(0, 12)
-    keys = broker.keys.of(QUEUE)
     (done,), (failed,) = redis.keys(keys.done_runs + b"*"), redis.keys(keys.failed_runs + b"*")
     for key, value in ((done, 1), (failed, 1), (keys.failing, "1 2 3")):
         redis.hset(key, mapping={f"filler-{number}": value for number in range(10_000)})

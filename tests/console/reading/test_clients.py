@@ -130,9 +130,8 @@ def test_over_all_queues_each_counts_by_what_it_ran(redis, broker, readers):
 
 
 @pytest.fixture
-def three(redis, broker, rtq):
+def three(redis, broker, keys, rtq):
     """Three clients, each of which is first in something."""
-    keys = broker.keys.of(QUEUE)
     rtq.queues[QUEUE].limit_clients(max_running=5)
     claimed_job(broker, client="Beta", worker="w1")
     for client, number in (("alpha", 1), ("Beta", 2), ("gamma", 3)):

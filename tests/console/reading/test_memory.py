@@ -28,9 +28,8 @@ def test_the_largest_queue_comes_first_with_what_it_holds(broker, readers, read)
     assert second.sizes["jobs"] < 1000
 
 
-def test_keys_that_there_are_many_of_stand_for_the_others(redis, broker, read):
+def test_keys_that_there_are_many_of_stand_for_the_others(redis, broker, keys, read):
     scheduled_job(broker)
-    keys = broker.keys.of(QUEUE)
     before = read()[QUEUE]
     for number in range(50):
         redis.rpush(keys.logged, number)

@@ -81,8 +81,7 @@ def test_pages_go_on_where_the_last_one_ended_even_within_one_moment(redis, brok
     assert len(found) == 5
 
 
-def test_who_has_failed_is_not_among_the_scheduled(redis, broker, readers):
-    keys = broker.keys.of(QUEUE)
+def test_who_has_failed_is_not_among_the_scheduled(redis, keys, readers):
     ids = [f"job-{number:04}" for number in range(1200)]
     redis.zadd(keys.scheduled, dict.fromkeys(ids, 2_000_000_000_000))
     redis.zadd(keys.retrying, dict.fromkeys(ids[:1100], 2_000_000_000_000))

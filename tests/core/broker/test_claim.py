@@ -84,8 +84,7 @@ def test_a_claim_that_stops_at_cancelled_jobs_leaves_the_token(redis, broker):
     assert not {"work_signal", "bands"} & set(snapshot(redis))
 
 
-def test_of_a_great_many_clients_without_jobs_a_claim_passes_over_some(redis, broker):
-    keys = broker.keys.of(QUEUE)
+def test_of_a_great_many_clients_without_jobs_a_claim_passes_over_some(redis, broker, keys):
     queued_job(broker, "last")
     redis.zadd(keys.ring + b"0", {f"gone-{number}": -1 - number for number in range(700)})
 
@@ -99,9 +98,8 @@ def test_a_claim_brings_no_more_than_scripts_carry(redis, broker):
     assert len(claim(broker, 5000)) == 500
 
 
-def test_an_empty_lane_in_the_ring_is_taken_out(redis, broker):
+def test_an_empty_lane_in_the_ring_is_taken_out(redis, broker, keys):
     queued_job(broker, "a", client="x")
-    keys = broker.keys.of(QUEUE)
     redis.zadd(keys.ring + b"0", {"empty": 0})
     redis.zadd(keys.ring + b"9", {"empty": 0})
     redis.zadd(keys.bands, {"9": 9, "11": 11})
@@ -180,12 +178,11 @@ def test_limits_of_many_clients_become_a_table_again_after_a_restart(redis, brok
 
 
 @pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])
-def test_many_clients_are_in_skip_lists(redis, broker, clients, encoding, rtq):
+def test_many_clients_are_in_skip_lists(redis, broker, keys, clients, encoding, rtq):
     rtq.queues[QUEUE].limit_clients(rate="1/h", burst=2)
     for _ in range(3):
         for number in range(clients):
             queued_job(broker, client=f"c{number}")
-    keys = broker.keys.of(QUEUE)
 
     assert len(claim(broker, clients)) == clients
     for key in (keys.ring + b"0", keys.lanes, keys.rate_times):
@@ -194,10 +191,9 @@ def test_many_clients_are_in_skip_lists(redis, broker, clients, encoding, rtq):
 
 
 @pytest.mark.parametrize(("jobs", "encoding"), [(31, b"listpack"), (33, b"hashtable")])
-def test_many_jobs_are_held_in_a_hash_table(redis, broker, readers, jobs, encoding, rtq):
+def test_many_jobs_are_held_in_a_hash_table(redis, broker, keys, readers, jobs, encoding, rtq):
     rtq.queues[QUEUE].limit_clients(max_running=1)
     queued = [queued_job(broker, client=f"c{number}") for number in range(jobs)]
-    keys = broker.keys.of(QUEUE)
 
     assert len(claim(broker, 100)) == jobs
     for key in (keys.running("w2"), keys.running_counts):

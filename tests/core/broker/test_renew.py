@@ -44,8 +44,7 @@ def test_it_tells_which_of_their_jobs_are_to_stop(redis, broker):
     assert wishes == {(b"w1", jobs[0].id, b"ask"), (b"w1", jobs[2].id, b"terminate")}
 
 
-def test_of_more_jobs_than_one_command_takes_it_tells_too(redis, broker):
-    keys = broker.keys.of(QUEUE)
+def test_of_more_jobs_than_one_command_takes_it_tells_too(redis, broker, keys):
     broker.sign_on([QUEUE], WORKER)
     ids = [f"job-{number}" for number in range(9000)]
     redis.hset(keys.running(WORKER), mapping=dict.fromkeys(ids, "1 1"))
@@ -200,9 +199,8 @@ def test_many_workers_are_always_to_be_repaired(broker):
     ],
 )
 def test_jobs_that_do_not_wait_are_counted_once_in_a_lease(
-    redis, broker, now, counted_ago, has_job, fields, has_limits, start
+    redis, broker, keys, now, counted_ago, has_job, fields, has_limits, start
 ):
-    keys = broker.keys.of(QUEUE)
     redis.hset(keys.clock, mapping={"counted": now - counted_ago, **fields})
     _ = has_job and redis.hset(keys.jobs, "x", "")
     _ = has_limits and redis.hset(keys.limits, "queue", "max_running=1")

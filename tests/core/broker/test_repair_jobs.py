@@ -111,9 +111,8 @@ def test_a_job_that_was_put_in_front_of_older_ones_is_in_its_lane(redis, broker)
     assert names(claim_all(broker)) == ["front", "older"]
 
 
-def test_a_lane_in_no_index_gets_its_turn(redis, broker):
+def test_a_lane_in_no_index_gets_its_turn(redis, broker, keys):
     queued_job(broker, "a", client="x", priority=5)
-    keys = broker.keys.of(QUEUE)
     redis.delete(keys.lanes, keys.ring + b"5", keys.bands, keys.work_signal)
     assert count_lost(broker) == 1  # nobody finds it
 
@@ -133,9 +132,8 @@ def test_a_lane_that_is_too_long_is_searched_later(redis, broker):
     assert broker.repair_jobs(QUEUE) == [(lost.id, "queued")]
 
 
-def test_beside_too_many_workers_nothing_is_searched(redis, broker):
+def test_beside_too_many_workers_nothing_is_searched(redis, broker, keys):
     lost = lost_job(redis, broker)
-    keys = broker.keys.of(QUEUE)
     redis.zadd(keys.signed_on, {f"w{number}": 1 for number in range(1001)})
     assert broker.repair_jobs(QUEUE) == []
 
@@ -144,9 +142,8 @@ def test_beside_too_many_workers_nothing_is_searched(redis, broker):
 
 
 @pytest.mark.parametrize("workers", [1, 999])
-def test_a_running_job_is_found_with_any_worker(redis, broker, workers):
+def test_a_running_job_is_found_with_any_worker(redis, broker, keys, workers):
     job = claimed_job(broker, worker="z")
-    keys = broker.keys.of(QUEUE)
     redis.zadd(keys.signed_on, {f"w{number}": 1 for number in range(workers)})
 
     assert broker.repair_jobs(QUEUE) == []
@@ -200,9 +197,8 @@ def test_jobs_that_were_cancelled_in_their_lanes_are_in_no_place_rightly(redis, 
     assert count_lost(broker) == 0
 
 
-def test_an_id_without_a_record_hides_a_lost_job_and_all_are_looked_at(redis, broker):
+def test_an_id_without_a_record_hides_a_lost_job_and_all_are_looked_at(redis, broker, keys):
     lost_job(redis, broker, client="x")
-    keys = broker.keys.of(QUEUE)
     redis.zadd(keys.dead, {"gone": 1, "gone too": 1})
 
     assert count_lost(broker) == -1

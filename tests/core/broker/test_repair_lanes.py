@@ -8,7 +8,7 @@ from tests.support.snapshots import MS, snapshot
 
 
 @pytest.mark.parametrize(("clients", "encoding"), [(32, b"listpack"), (33, b"skiplist")])
-def test_turns_of_many_clients_become_skip_lists(redis, broker, clients, encoding):
+def test_turns_of_many_clients_become_skip_lists(redis, broker, keys, clients, encoding):
     for number in range(clients):
         queued_job(broker, client=f"c{number}")
     for number in range(33):
@@ -18,7 +18,6 @@ def test_turns_of_many_clients_become_skip_lists(redis, broker, clients, encodin
 
     assert repair_lanes(broker, QUEUE) == 0
 
-    keys = broker.keys.of(QUEUE)
     for key, expected in [("ring:0", encoding), ("ring:5", b"skiplist"), ("ring:-5", b"listpack")]:
         found = redis.object("encoding", keys.ring + key[5:].encode())
         assert found.replace(b"ziplist", b"listpack") == expected  # Redis before 7
@@ -26,10 +25,9 @@ def test_turns_of_many_clients_become_skip_lists(redis, broker, clients, encodin
     assert snapshot(redis, times=False) == before
 
 
-def test_many_lanes_are_looked_at_in_several_calls(redis, broker):
+def test_many_lanes_are_looked_at_in_several_calls(redis, broker, keys):
     for number in range(250):
         queued_job(broker, client=str(number))
-    keys = broker.keys.of(QUEUE)
     redis.delete(keys.ring + b"0")
     redis.delete(*[keys.lane + b"0:%d" % number for number in range(0, 250, 5)])
 

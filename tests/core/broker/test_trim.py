@@ -45,8 +45,7 @@ def test_very_many_ids_end_a_period_early(redis, broker):
     assert snapshot(redis)["finished_before"] == {job.id for job in jobs}
 
 
-def test_one_call_deletes_a_hundred_dead_letters_and_a_thousand_outcomes_at_the_most(redis, broker):
-    keys = broker.keys.of(QUEUE)
+def test_one_call_deletes_a_hundred_dead_letters_and_a_thousand_outcomes_at_the_most(redis, broker, keys):
     redis.hset(keys.results, mapping={f"finished{n}": "1 1 {}" for n in range(1500)})
     for key in (keys.result_times, keys.result_expiry):
         redis.zadd(key, {f"finished{n}": 1 for n in range(1500)})

@@ -77,6 +77,12 @@ def journal(tmp_path, monkeypatch):
     return journal
 
 
+@pytest.fixture
+def shared():
+    """The memory that a process of one slot shares with its supervisor."""
+    return SharedState(1)
+
+
 # Of a worker: it waits for minutes, and only what wakes it ends the wait. See tests/app/long_waits.py.
 LONG_WAITS = {"LEASE_SECONDS": 1000, "TASK_MODULES": ["tasks", "long_waits"]}
 

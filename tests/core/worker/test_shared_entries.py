@@ -12,8 +12,7 @@ from django_rtq.core.worker.shared_memory import MAX_BATCH, MAX_ID_BYTES, TEXTS,
 from tests.core.worker.shared_states import ID, IDS, acked, names, running
 
 
-def test_the_jobs_of_a_claim_wait_then_run_then_are_over():
-    shared = SharedState(1)
+def test_the_jobs_of_a_claim_wait_then_run_then_are_over(shared):
     shared.start_batch(IDS)
     assert shared.waiting() == names(IDS)
     assert shared.running() == []
@@ -27,9 +26,8 @@ def test_the_jobs_of_a_claim_wait_then_run_then_are_over():
     assert shared.finished() == [acked(IDS[0], b"zero", ms=7)]
 
 
-def test_ids_of_any_length_are_found_again():
+def test_ids_of_any_length_are_found_again(shared):
     ids = [b"a", b"x" * MAX_ID_BYTES, b"", b"\xff", b"bc  "]
-    shared = SharedState(1)
     shared.start_batch(ids)
     for entry in range(5):
         shared.start(entry)
@@ -47,8 +45,7 @@ def test_an_id_that_is_too_long_does_no_harm(slots):
     assert shared.finished() == [acked(b"", b"")]
 
 
-def test_as_many_jobs_as_one_claim_brings_have_room():
-    shared = SharedState(1)
+def test_as_many_jobs_as_one_claim_brings_have_room(shared):
     ids = [b"%03d" % number + b"x" * (MAX_ID_BYTES - 3) for number in range(MAX_BATCH)]
     shared.start_batch(ids)
     for entry in range(MAX_BATCH):
@@ -104,8 +101,7 @@ def test_what_is_over_is_kept_until_it_was_told_though_its_slot_is_taken_again()
         assert shared.finished() == []
 
 
-def test_a_text_without_room_is_refused_and_the_job_still_runs_but_short_ones_have_room():
-    shared = SharedState(1)
+def test_a_text_without_room_is_refused_and_the_job_still_runs_but_short_ones_have_room(shared):
     shared.start_batch(IDS)
     for entry in range(5):
         shared.start(entry)
@@ -118,8 +114,7 @@ def test_a_text_without_room_is_refused_and_the_job_still_runs_but_short_ones_ha
     assert [len(job.text) for job in shared.finished()] == [TEXTS - 100_000, 50]
 
 
-def test_when_nothing_has_room_an_empty_text_has():
-    shared = SharedState(1)
+def test_when_nothing_has_room_an_empty_text_has(shared):
     shared.start_batch([b"%d" % number for number in range(MAX_BATCH)])
     answers = []
     for entry in range(MAX_BATCH):

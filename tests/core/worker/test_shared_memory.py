@@ -15,8 +15,7 @@ from tests.core.worker.shared_states import ID, IDS, acked, names, running
 
 
 @pytest.mark.parametrize("name", ["w", "host:123:abcdef01", "x" * MAX_NAME_BYTES])
-def test_the_name_is_that_of_the_last_signature(name):
-    shared = SharedState(1)
+def test_the_name_is_that_of_the_last_signature(name, shared):
     shared.set_name("somebody-before-with-a-long-name")
     shared.set_name(name)
 
@@ -24,8 +23,7 @@ def test_the_name_is_that_of_the_last_signature(name):
     assert shared.last_claim() == (0, 0.0)
 
 
-def test_the_parent_reads_what_the_child_wrote():
-    shared = SharedState(1)
+def test_the_parent_reads_what_the_child_wrote(shared):
     if not (pid := os.fork()):
         shared.set_name("child")
         shared.record_claim(jobs_done=7, claimed_at=1.5)
@@ -42,8 +40,7 @@ def test_the_parent_reads_what_the_child_wrote():
     assert shared.finished() == [acked(ID, b"result", ms=5)]
 
 
-def test_the_last_sign_of_life_counts_and_who_leaves_needs_none():
-    shared = SharedState(1)
+def test_the_last_sign_of_life_counts_and_who_leaves_needs_none(shared):
     seen = []
     for now in (1.0, 2.0, math.inf, 3.0):
         shared.set_alive(now)
@@ -89,8 +86,7 @@ def test_a_wish_that_comes_too_late_hits_nobody():
 # -- what the supervisor takes away
 
 
-def test_of_a_claim_whose_rest_was_taken_nothing_more_starts_but_of_the_next_one():
-    shared = SharedState(1)
+def test_of_a_claim_whose_rest_was_taken_nothing_more_starts_but_of_the_next_one(shared):
     shared.start_batch(IDS)
     shared.start(0)
     shared.revoke(Revoked.REST, shared.claim_number)
@@ -125,8 +121,7 @@ def test_who_was_given_up_starts_nothing_until_it_has_another_name(slots):
     assert running(slots)[0].running() == [ID.decode()]
 
 
-def test_whether_redis_has_back_what_was_given_back_is_known_until_the_next_claim():
-    shared = SharedState(1)
+def test_whether_redis_has_back_what_was_given_back_is_known_until_the_next_claim(shared):
     shared.start_batch(IDS)
     shared.start(0)
     shared.start(1)

@@ -54,9 +54,8 @@ def test_jobs_are_counted_by_state(broker, scrape):
     assert found.value("rtq_jobs_purged_total", queue=QUEUE) == 0
 
 
-def test_the_oldest_job_has_an_age(redis, broker, scrape):
+def test_the_oldest_job_has_an_age(redis, broker, keys, scrape):
     queued_job(broker)
-    keys = broker.keys.of(QUEUE)
     redis.zincrby(keys.lanes, -60_000, redis.zrange(keys.lanes, 0, 0)[0])
 
     assert 60 <= scrape().value("rtq_queue_oldest_job_age_seconds", queue=QUEUE) < 600

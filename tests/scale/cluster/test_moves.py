@@ -63,9 +63,8 @@ def ask_the_target(server, command):
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_neither_master_runs_a_script_while_the_slot_moves(broker, half_moved, several):
+def test_neither_master_runs_a_script_while_the_slot_moves(broker, keys, half_moved, several):
     source, target = half_moved
-    keys = broker.keys.of(QUEUE)
     # Nobody looks at the arguments.
     commands = [
         script.call_many([keys], ()) if script.name == "claim" else script.call(keys, (), worker=WORKER)

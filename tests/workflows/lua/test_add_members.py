@@ -284,10 +284,9 @@ def test_edges_have_a_limit(redis, broker, followers, added, answer):
     assert add(broker, member, *[step(first=number) for number in range(added)]) == answer
 
 
-def test_what_is_added_is_something_that_happened(redis, broker):
+def test_what_is_added_is_something_that_happened(redis, broker, keys):
     begun_flow(broker, *CHAIN)
     (member,) = claim_members(broker)
-    keys = broker.keys.of(QUEUE)
     redis.zadd(keys.workflows, {FLOW: 1})
 
     add(broker, member, step())

@@ -123,12 +123,11 @@ def test_results_are_kept_where_others_take_them(redis, broker):
     assert workflow_store(broker).outcomes(FLOW, [0, 1]) == [b'{"result":1}', None]
 
 
-def test_results_beyond_64_mb_are_told(redis, broker):
+def test_results_beyond_64_mb_are_told(redis, broker, keys):
     """What has arrived is kept; which jobs send more, their processes know."""
     workflows.full_workflows.clear()  # it may have played before
     begun_flow(broker, {"keep": True, "size": 3})
     first, second, third = claim_members(broker)
-    keys = broker.keys.of(QUEUE)
     end(broker, "ack", first, outcome='{"result":1}')
     redis.hset(keys.workflow + FLOW.encode(), "kept_bytes", 64_000_000 - 12)
     end(broker, "ack", second, outcome='{"result":2}')
@@ -385,10 +384,9 @@ def test_what_ends_by_a_script_that_redis_does_not_know_is_heard_of(redis, broke
     assert states_of(broker) == ["succeeded", "started"]
 
 
-def test_a_call_without_news_is_nothing_that_happened(redis, broker):
+def test_a_call_without_news_is_nothing_that_happened(redis, broker, keys):
     begun_flow(broker, {})
     (member,) = claim_members(broker)
-    keys = broker.keys.of(QUEUE)
     redis.zadd(keys.workflows, {FLOW: 1})
 
     advance(broker, member)

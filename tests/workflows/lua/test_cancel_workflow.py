@@ -25,9 +25,8 @@ def test_no_step_starts_any_more(redis, broker):
     assert snapshot(redis)[f"workflow_signal:{FLOW}"] == ["over"]
 
 
-def test_it_is_something_that_happened(redis, broker):
+def test_it_is_something_that_happened(redis, broker, keys):
     begun_flow(broker, {})
-    keys = broker.keys.of(QUEUE)
     redis.zadd(keys.workflows, {FLOW: 1})
 
     workflow_store(broker).cancel(FLOW)

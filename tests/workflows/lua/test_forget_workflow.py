@@ -116,11 +116,10 @@ def test_what_names_no_workflow_leaves_the_index(redis, broker):
     assert not redis.exists(states)
 
 
-def test_a_broken_one_keeps_none_of_the_others(redis, broker, monkeypatch, caplog):
+def test_a_broken_one_keeps_none_of_the_others(redis, broker, keys, monkeypatch, caplog):
     monkeypatch.setattr(workflows, "FORGOTTEN_AT_ONCE", 2)
     workflows._log_broken.cache_clear()
     ended_flows(redis, broker, 6)
-    keys = broker.keys.of(QUEUE)
     for number in range(2):
         redis.delete(keys.workflow + f"{number:012x}".encode())
         redis.set(keys.workflow + f"{number:012x}".encode(), "garbage")
@@ -148,8 +147,7 @@ def test_one_that_was_never_whole_is_forgotten_after_a_minute(redis, broker):
     assert workflow_store(broker).store(flow)[0] == "ok"
 
 
-def test_of_one_that_is_gone_no_list_knows(redis, broker):
-    keys = broker.keys.of(QUEUE)
+def test_of_one_that_is_gone_no_list_knows(redis, broker, keys):
     redis.zadd(keys.workflows, {FLOW: 1, "c" * 12: 1})
     redis.zadd(keys.unstarted, {FLOW: 1, "c" * 12: 1})
 

@@ -105,9 +105,8 @@ def test_a_job_that_is_over_or_unknown_gets_none(redis, broker):
     assert snapshot(redis) == before
 
 
-def test_a_job_that_has_failed_meanwhile_is_not_queued_early(redis, broker):
+def test_a_job_that_has_failed_meanwhile_is_not_queued_early(redis, broker, keys):
     job = waiting_job(broker)
-    keys = broker.keys.of(QUEUE)
     redis.zadd(keys.scheduled, {job.id: 1})
     promote(broker, QUEUE)
     assert claim(broker, worker=WORKER) == [job.id]

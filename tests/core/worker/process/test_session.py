@@ -9,7 +9,6 @@ from django_rtq import signals
 from django_rtq.core.broker.worker_messages import ClaimResult
 from django_rtq.core.worker.outcome import BURIED, CANCELLED, EXPIRED, RETRIED, Outcome
 from django_rtq.core.worker.process.session import WorkerSession
-from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
 from tests.core.worker.claimed_runs import BODY, DONE, claim, enqueue
@@ -18,8 +17,7 @@ from tests.support.jobs import QUEUE, queued_job, receiving
 from tests.support.snapshots import places_of, snapshot
 
 
-def test_names_are_never_used_again_and_fit_into_records_of_errors(broker):
-    shared = SharedState(1)
+def test_names_are_never_used_again_and_fit_into_records_of_errors(broker, shared):
     session = WorkerSession(broker, shared, [QUEUE], base_name='a "strange" \\name' + "x" * 100)
     names = set()
     for _ in range(5):

@@ -13,7 +13,6 @@ from django_rtq.core.worker.outcome import ACKED, BURIED, EXPIRED, RETRIED, UNKN
 from django_rtq.core.worker.process.running.executor import Executor
 from django_rtq.core.worker.process.running.interrupts import MainThreadInterrupts
 from django_rtq.core.worker.run import Run
-from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.exceptions import PayloadTooLarge, TaskNotFound, TimeLimitExceeded
 from tests.app.tasks import RESULTS
 from tests.support.apps import member_id, needs
@@ -21,11 +20,6 @@ from tests.support.jobs import receiving
 
 NOW_MS = 1_800_000_000_000
 ID = b"01a1fa94eeb97e2fb167e897ae5634a7"
-
-
-@pytest.fixture
-def shared():
-    return SharedState(1)
 
 
 @pytest.fixture
