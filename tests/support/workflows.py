@@ -58,6 +58,12 @@ def begun_flow(broker, *steps, **options):
     return options.get("flow_id", FLOW)
 
 
+def claimed_flow(broker, *steps, **options):
+    """The members of the first steps of a workflow, claimed."""
+    begun_flow(broker, *steps, **options)
+    return claim_members(broker, 200)
+
+
 def claim_members(broker, wanted=10, *, worker=WORKER, queue=QUEUE):
     """Claim members, as values with an id."""
     broker.sign_on([queue], worker)

@@ -9,7 +9,7 @@ from django_rtq.workflows.handle import StepProgress
 from django_rtq.workflows.store import NewWorkflow
 from tests.console.admin.conftest import text
 from tests.support.snapshots import live_jobs
-from tests.support.workflows import FLOW, begun_flow, claim_members, end, new_flow, parts_flow
+from tests.support.workflows import FLOW, begun_flow, claim_members, claimed_flow, end, new_flow, parts_flow
 
 LIST = "/admin/django_rtq/workflow/"
 PAGE = f"{LIST}{FLOW}/"
@@ -17,8 +17,7 @@ CHAIN = ({"size": 2, "next": "1"}, {"after": "0"})
 
 
 def blocked(broker, **options):
-    begun_flow(broker, *CHAIN, client="bakery", **options)
-    first, second = claim_members(broker)
+    first, second = claimed_flow(broker, *CHAIN, client="bakery", **options)
     end(broker, "ack", first)
     end(broker, "bury", second)
     return second
@@ -40,8 +39,7 @@ def test_the_list_shows_the_latest(broker, viewer, round_trips):
 
 
 def test_a_call_for_a_death_that_never_came_is_not_missing(broker, viewer):
-    begun_flow(broker, {"size": 2}, {}, on_death=1)
-    first, second = claim_members(broker)
+    first, second = claimed_flow(broker, {"size": 2}, {}, on_death=1)
     end(broker, "ack", first)
     assert "1 of 2" in text(viewer.get(LIST))
     end(broker, "ack", second)

@@ -8,7 +8,7 @@ from tests.console.browser.test_pages import violations
 from tests.protocol.model.step_calls import waiting
 from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, settle
 from tests.support.waiting import wait_until
-from tests.support.workflows import begun_flow, claim_members, end
+from tests.support.workflows import claimed_flow, end
 
 OVERVIEW = "/admin/django_rtq/queue/"
 
@@ -79,8 +79,7 @@ def test_what_did_this_job_log_before_it_died(broker, page):
 
 
 def test_three_of_a_workflow_are_dead_why_and_again(broker, page):
-    begun_flow(broker, {"size": 5, "next": "1"}, {"after": "0"})
-    members = claim_members(broker)
+    members = claimed_flow(broker, {"size": 5, "next": "1"}, {"after": "0"})
     end(broker, "ack", *members[:2])
     end(broker, "bury", *members[2:], error='{"at":1,"attempt":1,"error_class":"shop.NoPaper","error":"no paper"}')
     page.goto(OVERVIEW)

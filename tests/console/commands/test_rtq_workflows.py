@@ -6,14 +6,13 @@ import pytest
 
 from tests.support.commands import run
 from tests.support.snapshots import live_jobs, snapshot
-from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end, fields_of
+from tests.support.workflows import FLOW, advance, begun_flow, claimed_flow, end, fields_of
 
 CHAIN = ({"size": 2, "next": "1"}, {"after": "0"})
 
 
 def test_a_list_and_one(broker):
-    begun_flow(broker, *CHAIN, client="bakery")
-    first, second = claim_members(broker)
+    first, second = claimed_flow(broker, *CHAIN, client="bakery")
     end(broker, "ack", first)
     end(broker, "bury", second)
 
@@ -71,8 +70,7 @@ def test_cancel(redis, broker):
 
 
 def test_requeue(redis, broker):
-    begun_flow(broker, *CHAIN)
-    members = claim_members(broker)
+    members = claimed_flow(broker, *CHAIN)
     end(broker, "bury", *members)
 
     assert (

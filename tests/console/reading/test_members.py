@@ -13,7 +13,7 @@ from tests.app import workflow_steps as tasks
 from tests.support.commands import run
 from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import QUEUE, queued_job
-from tests.support.workflows import FLOW, advance, begun_flow, claim_members, end
+from tests.support.workflows import FLOW, advance, begun_flow, claim_members, claimed_flow, end
 from tests.workflows.lua.test_cancel_workflow import parts_flow
 
 OTHER = "0123456789ac"
@@ -45,8 +45,7 @@ def test_dead_jobs_are_requeued_in_the_queue_where_they_are(broker, readers):
 
 def two_flows(broker):
     """Two workflows, of the first of which one of three jobs runs, and two are dead; and a job of none."""
-    begun_flow(broker, {"size": 3, "next": "1"}, {"after": "0"})
-    members = claim_members(broker)
+    members = claimed_flow(broker, {"size": 3, "next": "1"}, {"after": "0"})
     end(broker, "bury", *members[:2])
     begun_flow(broker, {"size": 2}, flow_id=OTHER, name="other flow")
     queued_job(broker)

@@ -10,7 +10,7 @@ from django_rtq.workflows.steps.store import Holder
 from tests.protocol.test_torn_log import copy_of, restore, writes_of
 from tests.support.jobs import QUEUE, WORKER
 from tests.support.snapshots import changes, snapshot
-from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, states_of
+from tests.support.workflows import FLOW, begun_flow, claim_members, claimed_flow, end, fields_of, states_of
 
 CALL = "0 3    \n{}\n"
 CHAIN = ({"next": "1"}, {"after": "0"})
@@ -34,8 +34,7 @@ def add(broker, member, *steps, shape="s", **options):
 
 
 def test_what_waits_after_its_step_waits_for_them_too(redis, broker):
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, *CHAIN)
 
     assert add(broker, member, step(2)) == ("ok", "")
 
@@ -69,8 +68,7 @@ def test_members_belong_to_the_step_behind_empty_ones(redis, broker, before):
 
 def test_it_is_known_what_waits_for_what(redis, broker):
     """2 and 3 are new; 1 waits for 3, which waits for 2. 4 and 5 are new, and 6 waits for both."""
-    begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
-    first, second = claim_members(broker)
+    first, second = claimed_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
 
     add(broker, first, step(next="1"), step(first=1, after="0"))
     add(broker, second, step(next="2"), step(first=1, next="2"), step(first=2, after="0 1"))
@@ -85,8 +83,7 @@ def test_it_is_known_what_waits_for_what(redis, broker):
 
 
 def test_one_that_never_starts_waits_for_none(redis, broker):
-    begun_flow(broker, {"next": "2"}, {"next": "2"}, {"after": "0 1"})
-    first, second = claim_members(broker)
+    first, second = claimed_flow(broker, {"next": "2"}, {"next": "2"}, {"after": "0 1"})
     end(broker, "expire", first)
     assert states_of(broker) == ["failed", "started", "skipped"]
 
@@ -98,8 +95,7 @@ def test_one_that_never_starts_waits_for_none(redis, broker):
 
 
 def test_another_run_with_the_same_steps_goes_on(redis, broker):
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, *CHAIN)
     queues = [broker.keys.of(QUEUE)] * 2
     head = (FLOW, member.id, WORKER, holder_of(broker, member).claimed_ms, "s")
     texts = [*step(2, next="1"), *step(first=2, after="0")]
@@ -117,8 +113,7 @@ def test_another_run_with_the_same_steps_goes_on(redis, broker):
 
 def test_at_any_depth(redis, broker):
     """The second one adds a step, and the one after both waits for that, too."""
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, *CHAIN)
     add(broker, member, step(next="1"), step(first=1, after="0"))
     end(broker, "ack", member)
     (inner,) = claim_members(broker)
@@ -136,8 +131,7 @@ def test_at_any_depth(redis, broker):
 
 def test_steps_that_only_the_end_of_others_is_enough_for(redis, broker):
     """1 waits for the success of all, 2 for the end of all; the new ones fail."""
-    begun_flow(broker, {"next": "1 2e"}, {"after": "0"}, {"after": "0e"})
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {"next": "1 2e"}, {"after": "0"}, {"after": "0e"})
     add(broker, member, step(next="1e"), step(first=1, after="0e"))
     end(broker, "ack", member)
     (first,) = claim_members(broker)
@@ -151,8 +145,7 @@ def test_steps_that_only_the_end_of_others_is_enough_for(redis, broker):
 
 
 def test_a_second_run_of_the_job_adds_nothing(redis, broker):
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, *CHAIN)
     add(broker, member, step())
     broker.reclaim_child(QUEUE, WORKER, [member.id])
     again = next(job for job in claim_members(broker, worker="w2") if job.id == member.id)
@@ -165,8 +158,7 @@ def test_a_second_run_of_the_job_adds_nothing(redis, broker):
 
 @pytest.mark.parametrize("claimed_ms", [None, 1])
 def test_only_who_holds_the_job_adds(redis, broker, claimed_ms):
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, *CHAIN)
     if claimed_ms is None:
         broker.reclaim_child(QUEUE, WORKER, [member.id])
     before = snapshot(redis)
@@ -177,8 +169,7 @@ def test_only_who_holds_the_job_adds(redis, broker, claimed_ms):
 
 
 def test_a_workflow_that_is_over_takes_none(redis, broker):
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, *CHAIN)
     workflow_store(broker).cancel(FLOW)
     before = snapshot(redis)
 
@@ -188,16 +179,14 @@ def test_a_workflow_that_is_over_takes_none(redis, broker):
 
 
 def test_of_an_unknown_workflow_nothing_is_made(redis, broker):
-    begun_flow(broker, {})
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {})
     redis.delete(broker.keys.of(QUEUE).workflow + FLOW.encode())
 
     assert add(broker, member, step()) == ("over", "")
 
 
 def test_they_may_be_in_other_queues_and_empty(redis, broker):
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, *CHAIN)
 
     add(broker, member, step(0, next="1"), step(queue="low", after="0"))
 
@@ -206,8 +195,7 @@ def test_they_may_be_in_other_queues_and_empty(redis, broker):
 
 
 def test_results_count_from_the_first_one_that_was_added(redis, broker):
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, *CHAIN)
     add(broker, member, step(2, keep="1"))
     end(broker, "ack", *claim_members(broker), outcome='{"result":7}')
 
@@ -218,8 +206,7 @@ def test_results_count_from_the_first_one_that_was_added(redis, broker):
 def test_many_calls_arrive_in_parts(redis, broker, monkeypatch, others):
     """Before the last one nothing of them is there. Another run of the job begins anew with others, in their place
     unless another job has added some meanwhile."""
-    begun_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
-    member, other = claim_members(broker)
+    member, other = claimed_flow(broker, {"size": 2, "next": "1"}, {"after": "0"})
     monkeypatch.setattr("django_rtq.workflows.store.MOST_BYTES", 1)
     execute, calls = broker.redis.execute_one, []
 
@@ -252,8 +239,7 @@ def test_many_calls_arrive_in_parts(redis, broker, monkeypatch, others):
 
 @pytest.mark.parametrize(("change", "what"), [({"steps": 1000}, "steps"), ({"size:1": 16_000_000}, "jobs")])
 def test_there_is_a_limit(redis, broker, change, what):
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, *CHAIN)
     hash = broker.keys.of(QUEUE).workflow + FLOW.encode()
     last = {f"{name}:999": redis.hget(hash, f"{name}:1") for name in ("first", "size")}
     redis.hset(hash, mapping={**last, **change})
@@ -266,8 +252,7 @@ def test_there_is_a_limit(redis, broker, change, what):
 
 @pytest.mark.parametrize("change", [{"steps": 999}, {"size:1": 15_999_998}])
 def test_a_limit_may_be_reached(redis, broker, change):
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, *CHAIN)
     hash = broker.keys.of(QUEUE).workflow + FLOW.encode()
     last = {f"{name}:998": redis.hget(hash, f"{name}:1") for name in ("first", "size")}
     redis.hset(hash, mapping={**last, **change})
@@ -278,15 +263,13 @@ def test_a_limit_may_be_reached(redis, broker, change):
 @pytest.mark.parametrize(("followers", "added", "answer"), [(150, 90, ("full", "edges")), (200, 50, ("ok", ""))])
 def test_edges_have_a_limit(redis, broker, followers, added, answer):
     next = " ".join(str(number) for number in range(1, followers + 1))
-    begun_flow(broker, {"next": next}, *[{"after": "0"}] * followers)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {"next": next}, *[{"after": "0"}] * followers)
 
     assert add(broker, member, *[step(first=number) for number in range(added)]) == answer
 
 
 def test_what_is_added_is_something_that_happened(redis, broker, keys):
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, *CHAIN)
     redis.zadd(keys.workflows, {FLOW: 1})
 
     add(broker, member, step())
@@ -295,8 +278,7 @@ def test_what_is_added_is_something_that_happened(redis, broker, keys):
 
 
 def test_after_any_prefix_of_its_log_it_is_added_again(redis, broker):
-    begun_flow(broker, *CHAIN)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, *CHAIN)
     copy = copy_of(redis)
     writes = writes_of(redis, lambda: add(broker, member, step(next="1"), step(first=1, after="0")))
     whole = edges_of(redis)

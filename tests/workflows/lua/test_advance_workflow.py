@@ -20,6 +20,7 @@ from tests.support.workflows import (
     advance,
     begun_flow,
     claim_members,
+    claimed_flow,
     end,
     fields_of,
     part,
@@ -35,8 +36,7 @@ def ends_of(broker):
 
 
 def test_the_next_step_starts_after_the_last_success(redis, broker):
-    begun_flow(broker, *CHAIN)
-    first, second = claim_members(broker)
+    first, second = claimed_flow(broker, *CHAIN)
 
     end(broker, "ack", first)
     assert (states_of(broker), ends_of(broker)) == (["started", "waiting"], ["1 0 0", "0 0 0"])
@@ -53,8 +53,7 @@ def test_the_next_step_starts_after_the_last_success(redis, broker):
 
 @pytest.mark.parametrize("verb", ["expire", "finish_cancel"])
 def test_what_never_succeeds_fails_it_and_only_ends_are_followed(redis, broker, verb):
-    begun_flow(broker, {"next": "1 3e"}, {"after": "0", "next": "2"}, {"after": "1"}, {"after": "0e"})
-    (first,) = claim_members(broker)
+    (first,) = claimed_flow(broker, {"next": "1 3e"}, {"after": "0", "next": "2"}, {"after": "1"}, {"after": "0e"})
 
     end(broker, verb, first)
 
@@ -66,8 +65,7 @@ def test_what_never_succeeds_fails_it_and_only_ends_are_followed(redis, broker, 
 
 
 def test_a_dead_member_blocks_until_it_is_requeued(redis, broker, readers):
-    begun_flow(broker, *CHAIN)
-    first, second = claim_members(broker)
+    first, second = claimed_flow(broker, *CHAIN)
 
     end(broker, "ack", first)
     end(broker, "bury", second)
@@ -83,8 +81,7 @@ def test_a_dead_member_blocks_until_it_is_requeued(redis, broker, readers):
 
 @pytest.mark.parametrize(("on_dead", "state"), [("cancel", "cancelled"), ("go_on", "failed")])
 def test_a_dead_member_need_not_block(redis, broker, on_dead, state):
-    begun_flow(broker, {"next": "1"}, {"after": "0"}, on_dead=on_dead)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {"next": "1"}, {"after": "0"}, on_dead=on_dead)
 
     end(broker, "bury", member)
 
@@ -92,8 +89,7 @@ def test_a_dead_member_need_not_block(redis, broker, on_dead, state):
 
 
 def test_the_first_death_starts_a_step_once(redis, broker):
-    begun_flow(broker, {"size": 2}, {}, on_death=1)
-    first, second = claim_members(broker)
+    first, second = claimed_flow(broker, {"size": 2}, {}, on_death=1)
 
     end(broker, "bury", first)
     (told,) = claim_members(broker)
@@ -126,8 +122,7 @@ def test_results_are_kept_where_others_take_them(redis, broker):
 def test_results_beyond_64_mb_are_told(redis, broker, keys):
     """What has arrived is kept; which jobs send more, their processes know."""
     workflows.full_workflows.clear()  # it may have played before
-    begun_flow(broker, {"keep": True, "size": 3})
-    first, second, third = claim_members(broker)
+    first, second, third = claimed_flow(broker, {"keep": True, "size": 3})
     end(broker, "ack", first, outcome='{"result":1}')
     redis.hset(keys.workflow + FLOW.encode(), "kept_bytes", 64_000_000 - 12)
     end(broker, "ack", second, outcome='{"result":2}')
@@ -141,8 +136,7 @@ def test_results_beyond_64_mb_are_told(redis, broker, keys):
 
 def test_of_a_workflow_that_is_full_processes_hear(redis, broker):
     workflows.full_workflows.clear()
-    begun_flow(broker, {"keep": True, "size": 2})
-    first, _ = claim_members(broker)
+    first, _ = claimed_flow(broker, {"keep": True, "size": 2})
     redis.hset(broker.keys.of(QUEUE).workflow + FLOW.encode(), "kept_bytes", 64_000_000)
 
     settle(broker, "ack", first, outcome='{"result":2}')
@@ -151,8 +145,7 @@ def test_of_a_workflow_that_is_full_processes_hear(redis, broker):
 
 
 def test_a_result_that_comes_again_counts_once(redis, broker):
-    begun_flow(broker, {"keep": True})
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {"keep": True})
     end(broker, "ack", member, outcome='{"result":1}')
     redis.hset(broker.keys.of(QUEUE).ended_members, member.id, 'done {"result":1}')
 
@@ -162,8 +155,7 @@ def test_a_result_that_comes_again_counts_once(redis, broker):
 
 
 def test_a_heartbeat_finds_what_nobody_has_told(redis, broker, monkeypatch):
-    begun_flow(broker, {"size": 2, "next": "1e"}, {"after": "0e"})
-    members = claim_members(broker)
+    members = claimed_flow(broker, {"size": 2, "next": "1e"}, {"after": "0e"})
     with monkeypatch.context() as silent:
         silent.setattr(type(workflow_store(broker)), "advance_commands", lambda *args: [])
         settle(broker, "expire", *members)
@@ -223,8 +215,7 @@ def test_a_broken_workflow_stops_neither_others_nor_the_list(redis, broker, capl
     workflows._log_broken.cache_clear()
     keys, broken = broker.keys.of(QUEUE), "c" * 12
     for flow in (broken, FLOW):
-        begun_flow(broker, {"size": 2}, flow_id=flow)
-        _, member = claim_members(broker)
+        _, member = claimed_flow(broker, {"size": 2}, flow_id=flow)
         redis.hset(keys.ended_members, member.id, "done")  # whoever settled it has died
         redis.zadd(keys.starting_parts + flow.encode(), {"0:0": 0})  # the same
         redis.zadd(keys.unstarted, {flow: 1})
@@ -244,8 +235,7 @@ def test_a_broken_workflow_stops_neither_others_nor_the_list(redis, broker, capl
 @pytest.mark.parametrize("is_told", [True, False])
 def test_a_dead_member_that_is_requeued_elsewhere_is_open_there(redis, broker, is_told):
     """Whether its workflow has heard of its death or not: what was noted in its old queue does not come later."""
-    begun_flow(broker, {})
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {})
     with pytest.MonkeyPatch.context() as patch:
         if not is_told:
             patch.setattr(type(workflow_store(broker)), "advance_commands", lambda *args: [])
@@ -262,8 +252,7 @@ def test_a_dead_member_that_is_requeued_elsewhere_is_open_there(redis, broker, i
 
 def test_a_note_goes_with_a_job_that_is_requeued_elsewhere(redis, broker):
     """It is requeued there, and dies: the workflow hears of it in this order, whatever is looked at first."""
-    begun_flow(broker, {})
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {})
     end(broker, "bury", member)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(workflow_store(broker)), "advance_commands", lambda *args: [])
@@ -279,8 +268,7 @@ def test_a_note_goes_with_a_job_that_is_requeued_elsewhere(redis, broker):
 
 
 def test_what_is_to_start_is_noted_until_it_has(redis, broker):
-    begun_flow(broker, *CHAIN)
-    members = claim_members(broker)
+    members = claimed_flow(broker, *CHAIN)
     redis.hset(broker.keys.of(QUEUE).ended_members, mapping=dict.fromkeys([job.id for job in members], "done"))
 
     assert advance(broker, *members) == ("", ["1:0"])
@@ -307,8 +295,7 @@ def test_a_step_behind_many_paths_is_skipped_once(redis, broker):
 
 
 def test_a_workflow_that_is_over_stays_so(redis, broker):
-    begun_flow(broker, {}, {}, on_death=1)
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {}, {}, on_death=1)
     workflow_store(broker).cancel(FLOW)
 
     end(broker, "bury", member)
@@ -338,8 +325,7 @@ def test_a_cancelled_member_is_heard_of(redis, broker, access, is_async):
 
 
 def test_a_dead_member_that_is_trimmed_is_gone(redis, broker):
-    begun_flow(broker, {})
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {})
     end(broker, "bury", member)
     redis.zadd(broker.keys.of(QUEUE).dead, {member.id: 1})
 
@@ -363,8 +349,7 @@ def test_who_waits_is_woken_of_what_is_over(redis, broker):
 
 
 def test_who_waits_is_woken_by_a_death_and_waits_again_when_it_is_requeued(redis, broker, readers):
-    begun_flow(broker, {})
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {})
 
     end(broker, "bury", member)
     assert snapshot(redis)[f"workflow_signal:{FLOW}"] == ["over"]
@@ -374,8 +359,7 @@ def test_who_waits_is_woken_by_a_death_and_waits_again_when_it_is_requeued(redis
 
 
 def test_what_ends_by_a_script_that_redis_does_not_know_is_heard_of(redis, broker):
-    begun_flow(broker, *CHAIN)
-    members = claim_members(broker)
+    members = claimed_flow(broker, *CHAIN)
     redis.script_flush()
     advance(broker)  # after a restart of Redis this script is known, and that which settles is not
 
@@ -385,8 +369,7 @@ def test_what_ends_by_a_script_that_redis_does_not_know_is_heard_of(redis, broke
 
 
 def test_a_call_without_news_is_nothing_that_happened(redis, broker, keys):
-    begun_flow(broker, {})
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {})
     redis.zadd(keys.workflows, {FLOW: 1})
 
     advance(broker, member)
@@ -419,8 +402,7 @@ def test_an_index_follows_its_state_and_knows_since_when(redis, broker):
 
 def test_who_was_gone_and_is_back_has_one_end(redis, broker):
     """Its Redis has lost its last writes, which that of the workflow knows of."""
-    begun_flow(broker, {"size": 2})
-    first, _ = claim_members(broker)
+    first, _ = claimed_flow(broker, {"size": 2})
     redis.hset(broker.keys.of(QUEUE).ended_members, first.id, "gone")
     advance(broker, first)
     assert ends_of(broker) == ["0 0 1"]
@@ -441,8 +423,7 @@ def test_an_empty_step_leaves_nothing_to_start(redis, broker):
 
 def test_notes_that_belong_to_nobody_are_dropped(redis, broker):
     """Of a job that is no member, of a workflow that is not there, and of a number that it does not have."""
-    begun_flow(broker, {})
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {})
     notes = [with_shard(new_job_id(), 1), member_id("c" * 12, 1, 0, keeps=False), f"{member.id[:-6]}000001"]
     redis.hset(broker.keys.of(QUEUE).ended_members, mapping=dict.fromkeys(notes, "gone"))
 

@@ -9,12 +9,11 @@ from django_rtq.workflows.store import started_parts
 from tests.support.jobs import QUEUE
 from tests.support.snapshots import changes, live_jobs, snapshot
 from tests.support.waiting import server_ms
-from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, parts_flow, states_of
+from tests.support.workflows import FLOW, begun_flow, claim_members, claimed_flow, end, fields_of, parts_flow, states_of
 
 
 def test_no_step_starts_any_more(redis, broker):
-    begun_flow(broker, {"next": "1"}, {"after": "0"})
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {"next": "1"}, {"after": "0"})
 
     assert workflow_store(broker).cancel(FLOW) == "cancelled"
 

@@ -11,7 +11,7 @@ from django_rtq.core.broker.settlement import ACK_MEMBER, AT_ONCE, NOTE_TIME, Se
 from django_rtq.workflows import workflow_store
 from tests.support.jobs import QUEUE, WORKER, claim, queued_job, receiving, settle, settlement
 from tests.support.snapshots import changes, live_jobs, snapshot
-from tests.support.workflows import FLOW, begun_flow, claim_members, fields_of, states_of
+from tests.support.workflows import FLOW, begun_flow, claim_members, claimed_flow, fields_of, states_of
 
 OTHER = "c" * 12
 CHAIN = ({"size": 2, "next": "1"}, {"after": "0"})
@@ -26,8 +26,7 @@ def done_bits(redis, broker, step=0):
 
 
 def test_who_is_settled_is_known_to_the_workflow(redis, broker):
-    begun_flow(broker, *CHAIN)
-    first, second = claim_members(broker)
+    first, second = claimed_flow(broker, *CHAIN)
 
     settle(broker, "ack", first)
     assert (states_of(broker), ends_of(broker)) == (["started", "waiting"], "1 0 0")
@@ -44,10 +43,8 @@ def test_who_is_settled_is_known_to_the_workflow(redis, broker):
 def test_whose_added_steps_are_not_whole_is_stale(redis, broker, lost):
     """Redis has lost its last writes. The job stays with the worker, which gives it back; then it adds them again."""
     broker.limits.change(QUEUE, {"run:queue": "max_running=9"})
-    begun_flow(broker, *CHAIN, flow_id=OTHER)
-    other, _ = claim_members(broker)
-    begun_flow(broker, *CHAIN)
-    first, second = claim_members(broker)
+    other, _ = claimed_flow(broker, *CHAIN, flow_id=OTHER)
+    first, second = claimed_flow(broker, *CHAIN)
     hash = broker.keys.of(QUEUE).workflow + FLOW.encode()
     redis.hset(broker.keys.of(QUEUE).workflow + OTHER.encode(), "added:0", "3 2 1 whole")
     if lost == "the end":
@@ -67,8 +64,7 @@ def test_whose_added_steps_are_not_whole_is_stale(redis, broker, lost):
 
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_whose_workflow_is_over_has_nothing_to_add(redis, broker, is_gone):
-    begun_flow(broker, {})
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {})
     workflow_store(broker).cancel(FLOW)
     if is_gone:
         redis.delete(broker.keys.of(QUEUE).workflow + FLOW.encode())
@@ -78,8 +74,7 @@ def test_whose_workflow_is_over_has_nothing_to_add(redis, broker, is_gone):
 
 def test_how_long_they_ran_is_noted_before(broker):
     """It is noted where it is held that they run, which settling ends."""
-    begun_flow(broker, {"size": 1})
-    (member,) = claim_members(broker)
+    (member,) = claimed_flow(broker, {"size": 1})
     done = settlement("ack", member)
     done.add_time(member.id, 0.5)
 
@@ -101,8 +96,7 @@ def test_of_jobs_that_it_does_not_hold_nothing_is_known(redis, broker):
 
 
 def test_jobs_of_a_workflow_that_is_gone_are_settled_all_the_same(redis, broker):
-    begun_flow(broker, {"size": 2})
-    members = claim_members(broker)
+    members = claimed_flow(broker, {"size": 2})
     redis.delete(broker.keys.of(QUEUE).workflow + FLOW.encode())
 
     assert settle(broker, "ack", *members) == []
@@ -144,8 +138,7 @@ def bits(text):
 
 
 def test_what_had_died_has_succeeded_now(redis, broker, readers):
-    begun_flow(broker, {"size": 9})
-    members = claim_members(broker)
+    members = claimed_flow(broker, {"size": 9})
     settle(broker, "bury", *members[:8])
     settle(broker, "ack", members[8])
     assert ends_of(broker) == "1 8 0"
@@ -158,8 +151,7 @@ def test_what_had_died_has_succeeded_now(redis, broker, readers):
 
 
 def test_results_are_kept_where_others_take_them(redis, broker):
-    begun_flow(broker, {"size": 2, "keep": True}, {"size": 2})
-    members = claim_members(broker)
+    members = claimed_flow(broker, {"size": 2, "keep": True}, {"size": 2})
 
     settle(broker, "ack", *members, outcome='{"result": 7}')
 
@@ -169,8 +161,7 @@ def test_results_are_kept_where_others_take_them(redis, broker):
 
 
 def test_a_workflow_whose_last_job_succeeds_is_over_once(redis, broker, heard_ends):
-    begun_flow(broker, {"size": 2})
-    members = claim_members(broker)
+    members = claimed_flow(broker, {"size": 2})
     settle(broker, "ack", *members)
     settle(broker, "ack", *members)
 

@@ -11,7 +11,7 @@ from tests.support.console_steps import requeue_elsewhere
 from tests.support.jobs import QUEUE, WORKER, lose_record
 from tests.support.snapshots import live_jobs, snapshot
 from tests.support.waiting import server_ms
-from tests.support.workflows import FLOW, begun_flow, claim_members, end, fields_of, new_flow, states_of
+from tests.support.workflows import FLOW, begun_flow, claim_members, claimed_flow, end, fields_of, new_flow, states_of
 
 CHAIN = ({"size": 2, "next": "1"}, {"after": "0"})
 OUTCOME = '{"state":"succeeded","task":"t","result":7}'
@@ -68,8 +68,7 @@ def test_members_that_have_failed_unheard_are_heard_of(redis, broker, state):
 
 @pytest.mark.parametrize("lost", ["result", "all"])
 def test_of_which_nobody_knows_how_they_ended_the_workflow_is_stuck(redis, broker, caplog, lost):
-    begun_flow(broker, {"size": 2, "next": "1", "keep": True}, {"after": "0"})
-    first, second = claim_members(broker)
+    first, second = claimed_flow(broker, {"size": 2, "next": "1", "keep": True}, {"after": "0"})
     end(broker, "ack", second)
     if lost == "result":
         settle_as_old_worker(broker, "succeeded", first, outcome="")
@@ -90,8 +89,7 @@ def test_of_which_nobody_knows_how_they_ended_the_workflow_is_stuck(redis, broke
 
 
 def test_one_that_is_heard_of_after_all_is_stuck_no_more(redis, broker):
-    begun_flow(broker, *CHAIN)
-    first, _ = claim_members(broker)
+    first, _ = claimed_flow(broker, *CHAIN)
     redis.hdel(broker.keys.of(QUEUE).jobs, first.id)
     compare(redis, broker)
     assert stuck(broker) == [FLOW]
