@@ -310,11 +310,12 @@ class PageAdmin(admin.ModelAdmin):
         request: HttpRequest,
         names: Mapping[str, str],
         place: Place,
-        check: Callable[[], object] = lambda: None,
+        shard: int | None = None,
     ) -> HttpResponse:
         show(request, place)
         try:
-            check()
+            if shard is not None:  # it has to answer in the time in which pages of all shards do without it
+                AllShards().ask(lambda readers: readers.queues.names(), [shard])
             return page.view(request, **names)
         except JobNotFound as error:
             why = _(
@@ -398,10 +399,10 @@ def wanted_in(request: HttpRequest, sheet: Sheet[Any]) -> Wanted:
 # show two shards. A page of a job or of a workflow is about the shard that has it.
 
 
-def in_shard(request: HttpRequest, view: Callable[[Place, Callable[[], object]], HttpResponse]) -> HttpResponse:
+def in_shard(request: HttpRequest, view: Callable[[Place, int | None], HttpResponse]) -> HttpResponse:
     """The answer of a view about all shards, or that of its job or workflow, of the address, or of the page before.
 
-    The view gets what it is about, and what raises BrokerError if that cannot be shown.
+    The view gets what it is about, and the number of the shard.
     """
     numbers, is_read = shard_numbers(), request.method in ("GET", "HEAD")
     own = place_of_job("", own_id) if (own_id := _own_id(request)) else None
@@ -416,9 +417,14 @@ def in_shard(request: HttpRequest, view: Callable[[Place, Callable[[], object]],
         query["shard"] = str(chosen)
         return HttpResponseRedirect(f"{request.path}?{query.urlencode()}")
     if own is None and chosen in (None, ALL) and len(numbers) > 1:
-        return _in_all(request, view, is_read=is_read)
+        readers = AllShards()
+        answer = view(Place(readers=readers), None)
+        for number in () if is_read else readers.silent:
+            text = _("Shard %(number)d does not answer. What you asked for was not done there, or only in part.")
+            messages.warning(request, text % {"number": number})
+        return answer
     place = own if own is not None else shard_place(int(chosen)) if chosen not in (None, ALL) else ""
-    return view(Place(pinned_in(place)), partial(_check, shard_of(place)))
+    return view(Place(pinned_in(place)), shard_of(place))
 
 
 def _own_id(request: HttpRequest) -> str:
@@ -426,21 +432,6 @@ def _own_id(request: HttpRequest) -> str:
     found = request.resolver_match
     is_of_one = found and (found.url_name or "").startswith(("django_rtq_workflow_", "django_rtq_job_"))
     return str(found.kwargs.get("name", "")) if found and is_of_one else ""
-
-
-def _in_all(request: HttpRequest, view: View, *, is_read: bool) -> HttpResponse:
-    readers = AllShards()
-    answer = view(Place(readers=readers), lambda: None)
-    for number in () if is_read else readers.silent:
-        text = _("Shard %(number)d does not answer. What you asked for was not done there, or only in part.")
-        messages.warning(request, text % {"number": number})
-    return answer
-
-
-def _check(number: int | None) -> None:
-    """Raises BrokerUnavailable if the shard does not answer in the time in which pages of all shards do without it."""
-    if number is not None:
-        AllShards().ask(lambda readers: readers.queues.names(), [number])
 
 
 def _choice_before(request: HttpRequest) -> str | None:
