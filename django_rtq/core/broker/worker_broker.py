@@ -189,14 +189,6 @@ class WorkerBroker(Broker):
         text, *replies = self.redis.execute([read, *self.renew_commands(queues, workers)], resend=True)
         return (text or b"").decode(errors="replace"), read_cancel_requests(read_renewed(replies))
 
-    def other_projects(self, project: str) -> list[str]:
-        """The projects, other than this one, of up to 200 workers that were alive during the last four lease times."""
-        since_ms = time.time_ns() // 1_000_000 - 4 * self.lease_ms
-        names = self.redis.execute_one(("ZREVRANGEBYSCORE", self.keys.workers, "+inf", since_ms), resend=True)
-        commands = [("HGET", self.keys.worker(name.decode()), "project") for name in names[:200]]
-        projects = {reply.decode() for reply in self.redis.execute(commands, resend=True) if reply} if names else set()
-        return sorted(projects - {project}) if project else []
-
     def attempts(self, worker: str, queues: Sequence[str]) -> dict[str, dict[bytes, int]]:
         """The jobs that Redis says a worker holds: by queue, id -> attempt."""
         commands = [("HGETALL", self.keys.of(name).running(worker)) for name in queues]

@@ -1,6 +1,4 @@
-"""Jobs whose task a worker does not know, and workers of another project."""
-
-import time
+"""Jobs whose task a worker does not know."""
 
 from tests.app import tasks
 from tests.support.apps import look, readers_of
@@ -26,17 +24,3 @@ def test_they_are_an_incident_at_once_and_one_line_in_the_log(rtq_worker, redis,
     assert f"No task {TASK!r} is registered here" in worker.log
     assert "Traceback" not in worker.log
     assert b"File" not in redis.hget("{rtq:default}:errors", redis.zrange("{rtq:default}:scheduled", 0, 0)[0])
-
-
-def test_workers_of_another_project_are_noticed_at_the_start(rtq_worker, redis, journal):
-    redis.hset("rtq:worker:crm:1:a", "project", "crm")
-    redis.expire("rtq:worker:crm:1:a", 60)
-    redis.zadd("rtq:workers", {"crm:1:a": (time.time() + 60) * 1000})
-    worker = rtq_worker()
-    wait_until(lambda: "another project" in worker.log)
-
-    assert "Workers of another project use this Redis with the prefix 'rtq': crm." in worker.log
-    again = rtq_worker()
-    worker.stop()
-    again.stop()
-    assert again.log.count("another project") == worker.log.count("another project") == 1

@@ -74,7 +74,6 @@ class Heartbeat(Loop):
             **{chore.name: chore.do for chore in first},
             "promotion and repairs": self._tend,
             **{chore.name: chore.do for chore in later},
-            "other projects": self._warn_of_other_projects,
         }
         self._failing: set[str] = set()  # what has failed the last time, and was logged
         self._crash_loop = ""
@@ -126,7 +125,7 @@ class Heartbeat(Loop):
             interval = min(interval, seconds + 0.01)
         self._apart("cancelling jobs", partial(self._on_cancel_requests, read_cancel_requests(renewed.values())))
         until = time.monotonic() + self._chore_seconds
-        for name, chore in [*self._chores.items()]:
+        for name, chore in self._chores.items():
             if self._apart(name, partial(chore, replies.get(name, renewed), until)):
                 interval = min(interval, CHORE_SECONDS)
         return interval
@@ -157,16 +156,6 @@ class Heartbeat(Loop):
         if self._stand_in:
             infos[self._stand_in] = {**self._common_info(), "slots": 0, "crash_loop": self._crash_loop}
         return infos
-
-    def _warn_of_other_projects(self, renewed: Mapping[str, Renewed], until: float) -> None:
-        del self._chores["other projects"]  # once
-        others = self._broker.other_projects(project_name())
-        if others:
-            logger.warning(
-                "Workers of another project use this Redis with the prefix %r: %s. They and these take jobs from each "
-                'other. Set another RTQ["PREFIX"] or database in one of the projects.',
-                self._broker.config.prefix, ", ".join(others),
-            )  # fmt: skip
 
     def _reclaim(self, queue: str) -> float | None:
         seconds, taken = self._broker.reclaim(queue)

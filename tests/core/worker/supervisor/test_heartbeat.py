@@ -202,7 +202,7 @@ def test_jobs_of_a_worker_that_a_torn_log_has_lost_are_taken_back(redis, broker,
     assert place_of(redis, job) == "lane:0:"
 
 
-CHORES = ["keeping limits", "promotion and repairs", "other projects"]  # in this order
+CHORES = ["keeping limits", "promotion and repairs"]  # in this order
 
 
 @needs("limits")
@@ -251,11 +251,11 @@ def test_what_fails_stops_nothing_else_and_is_logged_once(
 
 def test_what_failed_is_logged_again_when_it_had_succeeded(heartbeat, monkeypatch, caplog):
     answers = iter([1 / 2, 0, 1 / 2, 0, 0])
-    monkeypatch.setitem(heartbeat._chores, "other projects", lambda *args: 1 / next(answers) > 9)
+    monkeypatch.setitem(heartbeat._chores, "promotion and repairs", lambda *args: 1 / next(answers) > 9)
     for _ in range(5):
         heartbeat.tick()
 
-    assert caplog.text.count("heartbeat (other projects) failed") == 2
+    assert caplog.text.count("heartbeat (promotion and repairs) failed") == 2
 
 
 def test_a_queue_that_cannot_be_promoted_keeps_no_other_from_it(redis, broker, heartbeat, caplog):
@@ -352,12 +352,3 @@ def test_a_supervisor_in_a_crash_loop_whose_lease_has_expired_signs_on_again(red
 
     (worker,) = readers.workers([QUEUE])
     assert worker.name != former.name
-
-
-@pytest.mark.parametrize(("leases", "others"), [(3, ["crm"]), (5, [])])
-def test_workers_of_other_projects_count_for_four_leases(redis, broker, leases, others):
-    beat = time.time() - leases * broker.config.lease_seconds
-    redis.hset("rtq:worker:crm:1:a", "project", "crm")
-    redis.zadd("rtq:workers", {"crm:1:a": round(beat * 1000)})
-
-    assert broker.other_projects("shop") == others
