@@ -17,8 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from django_rtq.core.broker.scripts import SCRIPTS
-from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.broker.worker_messages import ClaimResult
+from django_rtq.core.broker.worker_broker import ClaimResult, WorkerBroker
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.context import Call
 from django_rtq.core.jobs.record import band_in, task_in

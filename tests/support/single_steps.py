@@ -1,8 +1,7 @@
 """Single script calls that production sends only as part of a heartbeat, or of a maintenance step."""
 
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
-from django_rtq.core.broker.worker_broker import for_workers
-from django_rtq.core.broker.worker_messages import earliest_seconds, promoted_ids
+from django_rtq.core.broker.worker_broker import earliest_seconds, for_workers, promoted_ids
 from tests.support.jobs import QUEUE
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from django_rtq.core.broker.settlement import Report
 from django_rtq.core.broker.task_backends import alias_of
-from django_rtq.core.broker.worker_messages import Claimed
+from django_rtq.core.broker.worker_broker import Claimed
 from django_rtq.core.conf.config import Config
 from django_rtq.core.extension import required
 from django_rtq.core.jobs import serializer

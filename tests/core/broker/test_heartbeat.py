@@ -6,8 +6,7 @@ import pytest
 
 from django_rtq.core.broker.redis.client import RedisClient
 from django_rtq.core.broker.redis.commands import name_of
-from django_rtq.core.broker.worker_broker import TENDED_IN_A_LEASE, WorkerBroker
-from django_rtq.core.broker.worker_messages import earliest_seconds, read_cancel_requests
+from django_rtq.core.broker.worker_broker import TENDED_IN_A_LEASE, WorkerBroker, earliest_seconds, read_cancel_requests
 from tests.support.jobs import QUEUE, WORKER, asked_job, claimed_job, let_fall_due, let_lapse, queued_job, scheduled_job
 from tests.support.redis_server import LEASE_SECONDS
 from tests.support.snapshots import changes, snapshot

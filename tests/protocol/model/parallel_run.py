@@ -10,7 +10,7 @@ from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.messages import NewJob
 from django_rtq.core.broker.one_job import JobAccess
 from django_rtq.core.broker.scripts import AT_ONCE, SCRIPTS
-from django_rtq.core.broker.worker_messages import Claimed
+from django_rtq.core.broker.worker_broker import Claimed
 from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.outcome import CANCELLED_UNRUN
 from django_rtq.exceptions import JobNotFound, WrongState

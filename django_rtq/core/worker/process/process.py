@@ -21,8 +21,7 @@ from typing import Any, TypeVar
 
 from django_rtq.core import signals
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
-from django_rtq.core.broker.worker_broker import WorkerBroker, WorkerInfo
-from django_rtq.core.broker.worker_messages import ClaimResult
+from django_rtq.core.broker.worker_broker import ClaimResult, WorkerBroker, WorkerInfo
 from django_rtq.core.extension import parts, required
 from django_rtq.core.tasks import registry
 from django_rtq.core.threads import ReconnectDelay, log_trouble

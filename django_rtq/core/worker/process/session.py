@@ -16,8 +16,7 @@ from weakref import WeakSet
 
 from django_rtq.core import signals
 from django_rtq.core.broker.settlement import Report, Settlement, released
-from django_rtq.core.broker.worker_broker import WorkerBroker, WorkerInfo
-from django_rtq.core.broker.worker_messages import ClaimResult
+from django_rtq.core.broker.worker_broker import ClaimResult, WorkerBroker, WorkerInfo
 from django_rtq.core.jobs.failure import read_failures, shorten_failure
 from django_rtq.core.jobs.outcome import drop_result
 from django_rtq.core.threads import Loop, ReconnectDelay

@@ -19,8 +19,13 @@ from typing import Any, TypeVar
 from django_rtq.core import signals
 from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.broker.scripts import own_version
-from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.broker.worker_messages import CancelRequests, Renewed, earliest_seconds, read_cancel_requests
+from django_rtq.core.broker.worker_broker import (
+    CancelRequests,
+    Renewed,
+    WorkerBroker,
+    earliest_seconds,
+    read_cancel_requests,
+)
 from django_rtq.core.conf.config import project_name
 from django_rtq.core.extension import Chore, parts
 from django_rtq.core.jobs.job import about_jobs

@@ -33,8 +33,7 @@ from django_rtq.core.broker.control import WorkerCommand
 from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.broker.task_backends import shard_of
-from django_rtq.core.broker.worker_broker import WorkerBroker
-from django_rtq.core.broker.worker_messages import CancelRequests
+from django_rtq.core.broker.worker_broker import CancelRequests, WorkerBroker
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.scheduler.scheduler import scheduler_loops
 from django_rtq.core.threads import Loop, pause_loops, stop_all

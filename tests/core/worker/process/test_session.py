@@ -6,7 +6,7 @@ import time
 import pytest
 
 from django_rtq import signals
-from django_rtq.core.broker.worker_messages import ClaimResult
+from django_rtq.core.broker.worker_broker import ClaimResult
 from django_rtq.core.worker.outcome import BURIED, CANCELLED, EXPIRED, RETRIED, Outcome
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
