@@ -26,7 +26,6 @@ from django_rtq.exceptions import BrokerError
 
 if TYPE_CHECKING:
     from django_rtq.core.broker.redis.async_client import AsyncRedisClient
-    from django_rtq.core.broker.redis.token_waits import TokenWaits
     from django_rtq.core.broker.schedule_store import ScheduleStore
 
 S = TypeVar("S")
@@ -96,22 +95,16 @@ class Broker:
     @shared_property
     def async_redis(self) -> AsyncRedisClient:
         """For coroutines."""
-        from django_rtq.core.broker.redis.async_client import AsyncRedisClient  # only processes that use it need it
+        from django_rtq.core.broker.redis.async_client import BLOCK_SECONDS, AsyncRedisClient  # few processes use it
 
-        return AsyncRedisClient(self.connection_settings.command_pool(role="async"))
+        settings = self.connection_settings
+        waits = settings.blocking_pool(role="wait", block_seconds=BLOCK_SECONDS)
+        return AsyncRedisClient(settings.command_pool(role="async"), waits)
 
     @shared_property
     def waits(self) -> BlockingClient:
         """For callers that wait for the end of a job."""
         return BlockingClient(self.connection_settings.blocking_pool(role="wait", block_seconds=MAX_WAIT_SECONDS))
-
-    @shared_property
-    def token_waits(self) -> TokenWaits:
-        """For coroutines that wait for the end of a job."""
-        from django_rtq.core.broker.redis.token_waits import BLOCK_SECONDS, TokenWaits
-
-        pool = self.connection_settings.blocking_pool(role="wait", block_seconds=BLOCK_SECONDS)
-        return TokenWaits(pool, self.async_redis)
 
     def store_of(self, kind: Callable[[Broker], S]) -> S:
         """What an app stores in this Redis."""
@@ -120,7 +113,7 @@ class Broker:
     def close(self) -> None:
         """Close all connections. The broker may be used again. Coroutines that wait for a reply get it."""
         self.redis.close()
-        for name in ("waits", "async_redis", "token_waits"):
+        for name in ("waits", "async_redis"):
             if name in vars(self):
                 getattr(self, name).close()
 

@@ -246,7 +246,7 @@ async def await_token(broker: Broker, token: Token, seconds: float) -> bool:
     def own_token() -> Token:  # of a job that there is not: it is over
         return _token(broker, broker.config.default_queue, new_job_id(), int(MAX_WAIT_SECONDS * 1000))
 
-    return await broker.token_waits.wait(token, seconds, own_token)
+    return await broker.async_redis.wait(token, seconds, own_token)
 
 
 def _token(broker: Broker, queue: str, job_id: str, wait_ms: int) -> Token:

@@ -9,7 +9,7 @@ import pytest
 
 from django_rtq import JobHandle, task
 from django_rtq.core.broker.one_job import await_token
-from django_rtq.core.broker.redis import token_waits
+from django_rtq.core.broker.redis import async_client
 from django_rtq.core.broker.redis.commands import Token
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.worker_broker import WorkerBroker
@@ -60,7 +60,7 @@ def test_many_wait_on_one_connection(redis, broker):
 
 
 def test_a_connection_waits_for_a_limited_number(redis, broker, monkeypatch):
-    monkeypatch.setattr(token_waits, "MAX_LISTS", 5)
+    monkeypatch.setattr(async_client, "MAX_LISTS", 5)
     handles = add.delay_many([((i,), {}) for i in range(12)])
 
     async def call():
@@ -175,8 +175,8 @@ def test_a_token_of_a_wait_that_is_cancelled_when_it_came_is_left_for_others(red
 
     async def call():
         (one,) = await waiting_for(redis, handle)
-        resolve = token_waits.resolve
-        monkeypatch.setattr(token_waits, "resolve", lambda *what: (resolve(*what), one.cancel()))
+        resolve = async_client.resolve
+        monkeypatch.setattr(async_client, "resolve", lambda *what: (resolve(*what), one.cancel()))
         finish(broker, handle)
         with pytest.raises(asyncio.CancelledError):
             await one
@@ -209,7 +209,7 @@ def test_an_event_loop_that_ends_leaves_nothing_behind(redis, broker):
         gc.collect()
 
     wait_until(lambda: not blocked(redis))
-    assert not list(broker.token_waits._readers)
+    assert not list(broker.async_redis._readers)
 
 
 def test_a_connection_that_is_cut_is_replaced(redis, broker):
@@ -228,7 +228,7 @@ def test_a_connection_that_is_cut_is_replaced(redis, broker):
 
 def test_redis_away(redis, broker, monkeypatch):
     handle = add.delay(1)
-    monkeypatch.setitem(broker.token_waits._connections._connections.pool.connection_kwargs, "port", 1)
+    monkeypatch.setitem(broker.async_redis._blocking._connections.pool.connection_kwargs, "port", 1)
 
     with pytest.raises(BrokerUnavailable):
         asyncio.run(handle.aget(5))
