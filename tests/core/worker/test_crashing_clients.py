@@ -2,8 +2,8 @@
 
 import pytest
 
-from django_rtq.core.worker import crashing_clients as module
-from django_rtq.core.worker.crashing_clients import (
+from django_rtq.core.worker import shared_memory as module
+from django_rtq.core.worker.shared_memory import (
     CALM_SECONDS,
     FIRST_PAUSE_SECONDS,
     MAX_CLIENTS,

@@ -23,11 +23,10 @@ from django_rtq.core.jobs.failure import write_failure
 from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.jobs.outcome import is_result_lost
 from django_rtq.core.threads import Loop, log_trouble
-from django_rtq.core.worker.crashing_clients import ClientOfQueue
 from django_rtq.core.worker.outcome import ACKED, BURIED, COUNTED_AS, RETRIED, decide, send_failed
 from django_rtq.core.worker.run import runs_of
 from django_rtq.core.worker.run_metrics import Calls, RunMetrics, make_metrics
-from django_rtq.core.worker.shared_memory import SharedState
+from django_rtq.core.worker.shared_memory import ClientOfQueue, SharedState
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 
 logger = logging.getLogger("django_rtq")

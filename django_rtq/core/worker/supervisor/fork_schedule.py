@@ -1,7 +1,7 @@
 """Which processes the supervisor still has to fork, and when.
 
 A process that has run jobs is replaced at once, however it crashed: its jobs are slowed down instead (see
-crashing_clients.py). So is one that has lived long. Processes that crash soon after their start and have run nothing
+CrashingClients). So is one that has lived long. Processes that crash soon after their start and have run nothing
 would crash in a loop: after some in a row for the same reason, each pause before a replacement is twice as long as the
 last one. Other processes are replaced meanwhile. If no process gets as far as a claim, all forks wait, and after some
 tries the supervisor gives up.
