@@ -320,7 +320,8 @@ SCRIPT_CALLS = {
     ),
     "dead_groups": ScriptCall(_dead, lambda broker, jobs: Readers(broker).dead_letters.all_groups()),
     "queue_activity": ScriptCall(_queued, lambda broker, jobs: Readers(broker).overview.read()),
-    **dict.fromkeys(("queue_overview", "task_hours"), ScriptCall(_queued, of_console.read_tasks)),
+    "queue_overview": ScriptCall(_queued, lambda broker, jobs: Readers(broker).queues.details()),
+    "task_hours": ScriptCall(_queued, of_console.read_tasks),
     "pause": ScriptCall(_queued, lambda broker, jobs: _noun(broker).pause()),
     "note_times": ScriptCall(_claimed_by_time, _note_times, is_resent=False),
     "note_unknown_task": ScriptCall(
