@@ -236,18 +236,14 @@ def words_of(sweep: Sweep) -> Verb:
 
 def question(sweep: Sweep, count: Count) -> str:
     """The question before something is done with so many jobs. If not all were looked at, there may be more."""
-    wanted = {"count": Grouped(count.count), "state": _states_text(sweep.states)}
-    text: str = words_of(sweep).question % wanted
+    states = _("waiting")
+    if len(sweep.states) == 1 or not set(sweep.states) <= set(WAITING):
+        states = ", ".join(str(STATE_LABELS[JobState(state)]) for state in sweep.states if state != "finished")
+    text: str = words_of(sweep).question % {"count": Grouped(count.count), "state": states}
     if count.is_complete:
         return text
     more = _("There may be more: %(searched)s of %(total)s jobs were looked at.")
     return f"{text} {more % {'searched': format_number(count.searched), 'total': format_number(count.total)}}"
-
-
-def _states_text(states: Sequence[str]) -> str:
-    if len(states) > 1 and set(states) <= set(WAITING):
-        return _("waiting")
-    return ", ".join(str(STATE_LABELS[JobState(state)]) for state in states if state != "finished")
 
 
 def done_text(sweep: Sweep, result: Result) -> str:
@@ -265,28 +261,19 @@ def done_text(sweep: Sweep, result: Result) -> str:
     return " ".join(texts)
 
 
-def refused_text(states: Sequence[str], count: int) -> str:
-    """The warning if some of the jobs were not in that state any more."""
-    if list(states) == ["dead"]:
-        return ngettext(
-            "%(count)d of them is no longer dead: someone else may have requeued or discarded it.",
-            "%(count)d of them are no longer dead: someone else may have requeued or discarded them.",
-            count,
-        ) % {"count": count}
+def refused_text(count: int) -> str:
+    """The warning if nothing was done with some of the jobs."""
     return ngettext(
-        "Nothing was done with %(count)d of them: it is not %(state)s any more, or may not run now.",
-        "Nothing was done with %(count)d of them: they are not %(state)s any more, or may not run now.",
+        "Nothing was done with %(count)d of them: someone else may have acted first, or it may not run now.",
+        "Nothing was done with %(count)d of them: someone else may have acted first, or they may not run now.",
         count,
-    ) % {"count": count, "state": _states_text(states)}
+    ) % {"count": count}
 
 
 def nothing_text(sweep: Sweep) -> str:
     """That no job matches any more."""
-    if words_of(sweep).nothing:
-        return str(words_of(sweep).nothing)
-    if list(sweep.states) == ["dead"]:
-        return _("Nothing was done: no dead letter matches any more. Someone else may have requeued or discarded them.")
-    return _("Nothing was done: no job matches any more.")
+    text = words_of(sweep).nothing or _("Nothing was done: no job matches any more. Someone else may have acted first.")
+    return str(text)
 
 
 def waiting_texts(readers: Readers, queue: str) -> Iterator[str]:

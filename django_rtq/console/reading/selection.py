@@ -135,12 +135,6 @@ class Selection:
         return " ".join([*words, *text])
 
     @property
-    def only_text(self) -> str:
-        """The text, if nothing else is asked for: it may be the id of a job. Else ""."""
-        text = self.text
-        return text if self == Selection(text=text) else ""
-
-    @property
     def anywhere(self) -> Selection:
         """The same in all queues and states, at any time."""
         return replace(self, queues=(), states=(), ids=(), until_ms=None)

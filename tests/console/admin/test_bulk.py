@@ -39,7 +39,7 @@ def test_selected_jobs_are_run_now(broker, jobs, operator, readers):
     assert readers.find(jobs.scheduled.id).state is JobState.QUEUED
     page = said(operator)
     assert "1 job is queued now." in page
-    assert "Nothing was done with 1 of them: it is not scheduled any more, or may not run now." in page
+    assert "Nothing was done with 1 of them: someone else may have acted first, or it may not run now." in page
     assert logged() == [f"1 job is queued now. {jobs.scheduled.id}"]
 
 

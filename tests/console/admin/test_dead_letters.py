@@ -45,7 +45,7 @@ def test_who_comes_second_is_told_so(broker, operator, readers):
     operator.post(f"{BULK}requeue/", {"list": DEAD, "id": [a, b]})
     words = said(operator)
     assert "1 dead letter was requeued." in words
-    assert "1 of them is no longer dead" in words
+    assert "Nothing was done with 1 of them" in words
 
 
 def test_one_form_names_a_thousand_at_most(broker, operator, readers, settings):

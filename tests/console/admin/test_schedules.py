@@ -123,7 +123,7 @@ def test_run_now_enqueues_the_job_and_writes_it_down(admin_client, broker, night
 
     job = take(broker)
     assert (job.task, job.args) == (TASK, [7])
-    assert f"Schedule nightly: job {job.id} is queued." in page
+    assert f"Schedule nightly: Run now: job {job.id}." in page
     assert LogEntry.objects.get().change_message == f"Run now: job {job.id}."
 
 
@@ -131,9 +131,9 @@ def test_they_are_switched_off_and_on(admin_client, broker, nightly):
     other = Schedule(name="other", task=TASK, args=[1], every=5, enabled=False)
     other.save()
 
-    assert "1 disabled." in act(admin_client, "disable", nightly, other)
+    assert "Schedule nightly: Disabled." in act(admin_client, "disable", nightly)
     assert broker.schedules.read().rows["nightly"]["enabled"] is False
-    assert "2 enabled." in act(admin_client, "enable", nightly, other)
+    assert "Schedule other: Enabled." in act(admin_client, "enable", nightly, other)
     assert {row["enabled"] for row in broker.schedules.read().rows.values()} == {True}
     assert [entry.change_message for entry in LogEntry.objects.order_by("pk")] == ["Disabled.", *["Enabled."] * 2]
 
@@ -192,7 +192,7 @@ def test_who_may_not_enqueue_sees_disables_and_deletes_them_all_the_same(person,
     client = person("view_queue", *ALL_OF_SCHEDULES)
 
     assert 'name="_save"' not in client.get(change_of(nightly)).text
-    assert "1 disabled." in act(client, "disable", nightly)
+    assert "Schedule nightly: Disabled." in act(client, "disable", nightly)
     assert not Schedule.objects.get().enabled
     client.post(reverse("admin:django_rtq_schedule_delete", args=[nightly.pk]), {"post": "yes"})
     assert not Schedule.objects.exists()
@@ -251,7 +251,7 @@ def test_a_row_of_an_internal_task_is_neither_run_nor_enabled_nor_made_of_anothe
     client = person("view_queue", "enqueue_job", *ALL_OF_SCHEDULES)
 
     assert "is internal to django_rtq" in act(client, "run_now", sneaky)
-    assert "0 enabled." in act(client, "enable", sneaky)
+    assert "Schedule sneaky: Enabled." not in act(client, "enable", sneaky)
     changed = {**FORM, "task": chore["task"], "args": json.dumps(chore["args"])}
     assert "is internal to django_rtq" in client.post(change_of(nightly), changed).text
 

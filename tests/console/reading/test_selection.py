@@ -100,11 +100,6 @@ def test_what_cannot_be_understood_is_named(readers, text, said):
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize(("query", "text"), [("abc", "abc"), ("a b", "a b"), ("id:abc", ""), ("state:dead abc", "")])
-def test_a_query_that_is_only_a_text_may_be_an_id(query, text):
-    assert Selection.parse(query).only_text == text
-
-
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 
 

@@ -212,7 +212,7 @@ def _why_not(readers: Readers, sweep: Sweep, refused: int) -> str:
     """Why nothing was done with so many jobs; 0: with none, as there is none."""
     if len(sweep.selection.ids) == 1:
         return why_unchanged(readers, sweep.selection.ids[0], _queue_of(sweep))
-    return refused_text(sweep.states, refused) if refused else nothing_text(sweep)
+    return refused_text(refused) if refused else nothing_text(sweep)
 
 
 def _queue_of(sweep: Sweep) -> str:

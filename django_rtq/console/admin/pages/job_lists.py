@@ -154,7 +154,7 @@ class JobSearch:
         queue, if it is about one, and about one state. There one can act on all. "": it names nothing of these.
         """
         query = self.query
-        job_id = query.only_text if query and not self.cursor else ""
+        job_id = query.text if query and query == Selection(text=query.text) and not self.cursor else ""
         if job_id and (job := self._find(job_id)):
             return url("job_change", job.id, query={"queue": job.queue})
         with suppress(DatabaseError):

@@ -25,7 +25,7 @@ from django.urls import URLPattern, path
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from django_rtq.console.acting.verb import Said, Target, Verb
+from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import log_action
 from django_rtq.console.admin.navigation import navigation, page_url
@@ -148,15 +148,18 @@ class PageAdmin(admin.ModelAdmin):
     def act_on(self, request: HttpRequest, verb: Verb, target: Target) -> HttpResponse:
         """The same with what was found."""
         form = self.form_of(request, verb, target)
-        if verb.question and not (self.is_confirmed(request, verb, target) and (form is None or form.is_valid())):
+        is_sure = request.method == "POST" and is_typed(request, target.name if verb.is_typed else "")
+        if verb.question and not (is_sure and (form is None or form.is_valid())):
             return self.ask(request, verb, target, form)
         try:
-            said = self.run(request, verb, target if form is None else target._replace(value=form.cleaned_data))
+            said = verb.run(place_of(request), target._replace(value=form and form.cleaned_data))
         except (ValueError, PayloadError) as error:
             if form is None:
                 raise
             form.add_error(None, str(error))
             return self.ask(request, verb, target, form)
+        if said.log:
+            log_action(request, self.entry(target), said.log)
         if said.problem and said.how != "refused":
             messages.error(request, said.problem)
         messages.add_message(request, _LEVELS[said.how], said.text)
@@ -185,10 +188,6 @@ class PageAdmin(admin.ModelAdmin):
         """What the template of the list shows beside."""
         return {}
 
-    def is_confirmed(self, request: HttpRequest, verb: Verb, target: Target) -> bool:
-        """Whether the question was answered. The user is told why not."""
-        return request.method == "POST" and is_typed(request, target.name if verb.is_typed else "")
-
     def form_of(self, request: HttpRequest, verb: Verb, target: Target) -> Form | None:
         """What asks for the values that it needs."""
         return None
@@ -205,13 +204,6 @@ class PageAdmin(admin.ModelAdmin):
         """What the log names."""
         entry: AdminEntry = self.model(name=target.name[:255])
         return entry
-
-    def run(self, request: HttpRequest, verb: Verb, target: Target) -> Said:
-        """Do it, and log it."""
-        said = verb.run(place_of(request), target)
-        if said.log:
-            log_action(request, self.entry(target), said.log)
-        return said
 
     def home(self, target: Target) -> str:
         """The page of what an action was about."""

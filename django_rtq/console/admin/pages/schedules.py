@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from django_rtq.console import permissions
 from django_rtq.console.admin import query_params
@@ -167,41 +167,36 @@ class ScheduleAdmin(admin.ModelAdmin):
     @admin.action(permissions=["change"], description=gettext_lazy("Run now"))
     def run_now(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
         """Enqueue a job of each now. Their regular runs are not affected."""
-        for row in rows:
-            try:
-                entry = row.entry()
-                job = entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs)
-            except (RTQError, TypeError, ValueError) as error:
-                self.message_user(request, f"{_('Schedule')} {row}: {error}", messages.ERROR)
-            else:
-                self.log_change(request, row, _("Run now: job %(id)s.") % {"id": job.id})
-                self.message_user(request, _("Schedule %(name)s: job %(id)s is queued.") % {"name": row, "id": job.id})
+
+        def run(row: Schedule) -> str:
+            entry = row.entry()
+            return entry.task.delay(*entry.schedule.args, **entry.schedule.kwargs).id
+
+        self._each(request, rows, run, _("Run now: job %(id)s."))
 
     @admin.action(permissions=["change"], description=gettext_lazy("Enable"))
     def enable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
         """Enable them from now on."""
-        self._switch(request, rows.filter(enabled=False), on=True)
+        self._each(request, rows, partial(Schedule.switch, on=True), _("Enabled."))
 
     @admin.action(permissions=["disable"], description=gettext_lazy("Disable"))
     def disable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
         """Disable them."""
-        self._switch(request, rows.filter(enabled=True), on=False)
+        self._each(request, rows, partial(Schedule.switch, on=False), _("Disabled."))
 
-    def _switch(self, request: HttpRequest, rows: QuerySet[Schedule], *, on: bool) -> None:
-        switched = 0
+    def _each(
+        self, request: HttpRequest, rows: QuerySet[Schedule], act: Callable[[Schedule], object], done: str
+    ) -> None:
+        """Do it with each of them. `done`: the entry of the log, in which `id` is what `act` returns."""
         for row in rows:
             try:
-                row.switch(on=on)
-            except ValidationError as error:
-                self.message_user(request, f"{_('Schedule')} {row}: {' '.join(error.messages)}", messages.ERROR)
+                text = done % {"id": act(row)}
+            except (RTQError, TypeError, ValueError, ValidationError) as error:
+                why = " ".join(getattr(error, "messages", [str(error)]))
+                self.message_user(request, f"{_('Schedule')} {row}: {why}", messages.ERROR)
             else:
-                switched += 1
-                self.log_change(request, row, _("Enabled.") if on else _("Disabled."))
-        texts = {
-            True: ngettext("%(number)d enabled.", "%(number)d enabled.", switched),
-            False: ngettext("%(number)d disabled.", "%(number)d disabled.", switched),
-        }
-        self.message_user(request, texts[on] % {"number": switched})
+                self.log_change(request, row, text)
+                self.message_user(request, f"{_('Schedule')} {row}: {text}")
 
 
 def _readers_of_all(request: HttpRequest) -> Readers:
