@@ -216,6 +216,11 @@ class ParallelRun:
         ms, promoted = self.models[queue].promote(limit)
         self.same(promote(self.broker, queue, limit=limit), (seconds(ms), promoted))
 
+    def promote_after(self, ms: int, limit: int = 100) -> None:
+        """In the queue mail, when so much time has passed."""
+        self.advance(ms)
+        self.promote("mail", limit)
+
     def trim(self, queue: str, limit: int = 100) -> None:
         reply = self._script(queue, "trim", self.broker.config.max_dead_letters, DEAD_MS, limit)
         self.same(reply, self.models[queue].trim(limit))

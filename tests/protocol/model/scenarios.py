@@ -14,10 +14,12 @@ KEEP_MS = 100_000
 HOUR_MS = 3_600_000
 
 
-def send(parallel: ParallelRun, *names: str, queue: str = "mail", **options: Any) -> list[str]:
-    """Enqueue jobs in one call; their ids."""
+def send(parallel: ParallelRun, *names: str, queue: str = "mail", claimed: int = 0, **options: Any) -> list[str]:
+    """Enqueue jobs in one call, and claim so many; their ids."""
     jobs = [new_job(parallel, name, **options) for name in names]
     parallel.enqueue(queue, jobs)
+    if claimed:
+        parallel.claim("w0", (queue,), claimed)
     return [job.id for job in jobs]
 
 
@@ -55,8 +57,7 @@ def clients_take_turns(parallel: ParallelRun) -> None:
 
 
 def work_is_settled(parallel: ParallelRun) -> None:
-    ids = send(parallel, *"abcdefghijkl", client="acme")
-    parallel.claim("w0", ("mail",), 12)
+    ids = send(parallel, *"abcdefghijkl", client="acme", claimed=12)
     run(parallel, "ack", ids[:2], KEEP_MS, DONE, worker="w1")  # not its own
     run(parallel, "expire", ids[:2], KEEP_MS, DONE, worker="w1")
     run(parallel, "bury", ids[:2], 1, ERROR, worker="w1")
@@ -101,15 +102,12 @@ def known_jobs_are_taken_in_once(parallel: ParallelRun) -> None:
 
 
 def failures_are_counted(parallel: ParallelRun) -> None:
-    (job_id,) = send(parallel, "a", max_crashes=3)
-    parallel.claim("w0", ("mail",))
+    (job_id,) = send(parallel, "a", max_crashes=3, claimed=1)
     for delay, counted in ((2000, 1), (1000, 0), (0, 1), (3000, 1), (1, 1), (1000, 1)):
         run(parallel, "retry", [job_id], delay, counted, ERROR, times=2)
         parallel.find("mail", job_id)
-        parallel.advance(max(0, delay - 1))
-        parallel.promote("mail")  # too early
-        parallel.advance(1)
-        parallel.promote("mail")
+        parallel.promote_after(max(0, delay - 1))  # too early
+        parallel.promote_after(1)
         parallel.claim("w0", ("mail",))
     run(parallel, "bury", [job_id], 1, ERROR, times=2)
     parallel.requeue("mail", [job_id])
@@ -148,14 +146,12 @@ def jobs_wait_for_their_time(parallel: ParallelRun) -> None:
     run(parallel, "retry", [f"{parallel.clock.now - 5000:012x}-s"], 0, 1, ERROR)
     parallel.promote("mail", 1)
     parallel.cancel("mail", later)
-    parallel.advance(3000)
-    parallel.promote("mail", 1)
+    parallel.promote_after(3000, 1)
     parallel.promote("mail")
 
 
 def the_guilty_crash(parallel: ParallelRun) -> None:
-    ids = send(parallel, *"abc", client="acme", body='{"task":"shop.tasks.ship","args":[1]}')
-    parallel.claim("w0", ("mail",), 3)
+    ids = send(parallel, *"abc", client="acme", body='{"task":"shop.tasks.ship","args":[1]}', claimed=3)
     run(parallel, "retry", ids[2:], 0, 1, ERROR)
     parallel.promote("mail")
     parallel.reclaim_child("mail", "w0", ids[:1])
@@ -174,8 +170,7 @@ def the_guilty_crash(parallel: ParallelRun) -> None:
 
 
 def a_suspect_waits_behind_others(parallel: ParallelRun) -> None:
-    ids = send(parallel, "a", "b", client="x")
-    parallel.claim("w0", ("mail",))
+    ids = send(parallel, "a", "b", client="x", claimed=1)
     parallel.reclaim_child("mail", "w0", ids[:1])
     send(parallel, "c", client="y", at_front="1")
     send(parallel, "d", priority=5)
@@ -184,8 +179,7 @@ def a_suspect_waits_behind_others(parallel: ParallelRun) -> None:
 
 
 def a_lease_lasts_to_the_end(parallel: ParallelRun) -> None:
-    send(parallel, "a")
-    parallel.claim("w0", ("mail",))
+    send(parallel, "a", claimed=1)
     parallel.advance(LEASE_MS // 2)
     parallel.renew(["w1"])
     parallel.advance(LEASE_MS // 2 - 1)
@@ -195,8 +189,7 @@ def a_lease_lasts_to_the_end(parallel: ParallelRun) -> None:
 
 
 def leases_run_out(parallel: ParallelRun) -> None:
-    ids = send(parallel, *"abcd")
-    parallel.claim("w0", ("mail",), 4)
+    ids = send(parallel, *"abcd", claimed=4)
     parallel.advance(LEASE_MS)
     parallel.reclaim("mail")  # nobody could renew: Redis was away
     run(parallel, "ack", ids[:1], KEEP_MS, DONE)  # late, and accepted
@@ -223,8 +216,7 @@ def leases_run_out(parallel: ParallelRun) -> None:
 
 def outages_come_again_and_again(parallel: ParallelRun) -> None:
     """More often than a lease: whoever is dead stays so, and its jobs come back."""
-    send(parallel, "a")
-    parallel.claim("w0", ("mail",))
+    send(parallel, "a", claimed=1)
     for _ in range(6):
         parallel.renew(["w1"])
         parallel.advance(LEASE_MS // 3)
@@ -236,8 +228,7 @@ def outages_come_again_and_again(parallel: ParallelRun) -> None:
 
 
 def dead_letters_are_trimmed(parallel: ParallelRun) -> None:
-    ids = send(parallel, *"abcdef")
-    parallel.claim("w0", ("mail",), 6)
+    ids = send(parallel, *"abcdef", claimed=6)
     for job_id in ids:
         run(parallel, "bury", [job_id], 1, ERROR)
         parallel.advance(1)
@@ -263,8 +254,7 @@ def a_log_was_torn(parallel: ParallelRun) -> None:
 
 
 def a_log_was_torn_at_the_end_of_a_job(parallel: ParallelRun) -> None:
-    (job_id,) = send(parallel, "a")
-    parallel.claim("w0", ("mail",))
+    (job_id,) = send(parallel, "a", claimed=1)
     run(parallel, "ack", [job_id], KEEP_MS, DONE)
     parallel.accidents.stop_half("mail", "torn", job_id)
     parallel.find("mail", job_id)
@@ -277,8 +267,7 @@ def fewer_outcomes_are_kept_than_before(parallel: ParallelRun) -> None:
     model.results.update((job_id, f"{ended} {RESULT_MS} {DONE}") for job_id, ended in old.items())
     parallel.redis.rpush(keys.recent_results, *old)
     parallel.redis.hset(keys.results, mapping=model.results)
-    ids = send(parallel, "a", "b")
-    parallel.claim("w0", ("mail",), 2)
+    ids = send(parallel, "a", "b", claimed=2)
     for job_id in ids:
         run(parallel, "ack", [job_id], KEEP_MS, DONE)
 

@@ -39,11 +39,9 @@ def clients_of_many_due_jobs_take_turns(parallel: ParallelRun) -> None:
     send(parallel, "a", "b", client="single", due="+1001")
     for name, due in (("c", "+1002"), ("d", "+3000")):
         send(parallel, name, client="other", due=due)
-    parallel.advance(1001)
+    parallel.promote_after(1001, 4)
     parallel.promote("mail", 4)
-    parallel.promote("mail", 4)
-    parallel.advance(1)
-    parallel.promote("mail", 8)
+    parallel.promote_after(1, 8)
     send(parallel, *"ghij", client="flood", due="+1")
     parallel.advance(1)
     for limit in (1, 2, 2, 4, 4):

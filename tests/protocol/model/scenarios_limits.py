@@ -9,8 +9,7 @@ ONE, TWO, NONE, RESUMED = "max_running=1", "max_running=2", "max_running=", ""
 def a_client_reaches_its_limit_in_the_same_claim(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": ONE})
     send(parallel, "a", "b", client="x")
-    send(parallel, "c", "d", "e", client="y")
-    parallel.claim("w0", ("mail",), 3)
+    send(parallel, "c", "d", "e", client="y", claimed=3)
 
 
 def a_queue_at_its_limit(parallel: ParallelRun) -> None:
@@ -31,8 +30,7 @@ def a_queue_at_its_limit(parallel: ParallelRun) -> None:
 
 
 def a_client_gets_limits(parallel: ParallelRun) -> None:
-    send(parallel, *"abcd", client="x")
-    parallel.claim("w0", ("mail",), 2)
+    send(parallel, *"abcd", client="x", claimed=2)
     parallel.change_limits("mail", {"client:x": "max_running=2", "client:y": "max_waiting=1"})
     parallel.claim("w1", ("mail",))
     for text in ("max_running=3 rate=1/3000", "max_running=3 rate=1/3000"):
@@ -46,8 +44,7 @@ def a_client_gets_limits(parallel: ParallelRun) -> None:
 
 
 def what_runs_already_counts(parallel: ParallelRun) -> None:
-    x = send(parallel, *"abcd", client="x")
-    parallel.claim("w0", ("mail",), 2)
+    x = send(parallel, *"abcd", client="x", claimed=2)
     parallel.change_limits("mail", {"client:x": ONE})
     parallel.claim("w1", ("mail",))
     run(parallel, "ack", x[:1], KEEP_MS, "")
@@ -62,8 +59,7 @@ def what_runs_already_counts(parallel: ParallelRun) -> None:
 
 def a_worker_dies_and_gives_its_places_back(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"clients": TWO, "queue": "max_running=3"})
-    x, y = send(parallel, *"abc", client="x"), send(parallel, *"def", client="y")
-    parallel.claim("w0", ("mail",), 4)
+    x, y = send(parallel, *"abc", client="x"), send(parallel, *"def", client="y", claimed=4)
     parallel.claim("w1", ("mail",), 4)
     parallel.cancel("mail", y[0])
     parallel.reclaim_child("mail", "w0", x[:1])
@@ -73,23 +69,19 @@ def a_worker_dies_and_gives_its_places_back(parallel: ParallelRun) -> None:
 
 def a_blocked_client_has_nothing_left(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": ONE})
-    x = send(parallel, "a", "b", client="x")
-    parallel.claim("w0", ("mail",))
+    x = send(parallel, "a", "b", client="x", claimed=1)
     parallel.claim("w0", ("mail",))
     parallel.purge("mail")
     run(parallel, "ack", x[:1], KEEP_MS, "")
-    send(parallel, "c", "d", client="x")
-    parallel.claim("w0", ("mail",))
+    send(parallel, "c", "d", client="x", claimed=1)
     parallel.claim("w0", ("mail",))
     parallel.purge("mail")
-    send(parallel, "e", client="x")
-    parallel.claim("w0", ("mail",))
+    send(parallel, "e", client="x", claimed=1)
 
 
 def the_log_has_lost_a_count(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": ONE})
-    send(parallel, *"abc", client="x")
-    parallel.claim("w0", ("mail",))
+    send(parallel, *"abc", client="x", claimed=1)
     parallel.claim("w0", ("mail",))
     parallel.accidents.bend_counts("mail", "x")
     parallel.accidents.lose_block("mail", "x")
@@ -97,8 +89,7 @@ def the_log_has_lost_a_count(parallel: ParallelRun) -> None:
 
 def the_log_has_lost_that_a_client_is_blocked(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": ONE})
-    send(parallel, *"abc", client="x")
-    parallel.claim("w0", ("mail",))
+    send(parallel, *"abc", client="x", claimed=1)
     parallel.claim("w0", ("mail",))
     parallel.accidents.lose_turn("mail", (0, "x"))
     send(parallel, "d", client="y")
@@ -122,8 +113,7 @@ def what_was_set_at_run_time_wins(parallel: ParallelRun) -> None:
 
 def a_full_client_wakes_nobody(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": ONE, "client:y": "max_running=1 rate=9/1000", "client:z": TWO})
-    a, *_ = send(parallel, *"abc", client="x")
-    parallel.claim("w0", ("mail",))
+    a, *_ = send(parallel, *"abc", client="x", claimed=1)
     run(parallel, "ack", [a], KEEP_MS, "")
     parallel.claim("w0", ("mail",))
     send(parallel, "d", client="free", priority=-5)
@@ -139,8 +129,7 @@ def a_full_client_wakes_nobody(parallel: ParallelRun) -> None:
 
 def a_full_queue_wakes_nobody(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"queue": "max_running=1", "client:x": "rate=1/3600000 burst=3"})
-    a, *_ = send(parallel, *"abcd", client="x")
-    parallel.claim("w0", ("mail",))
+    a, *_ = send(parallel, *"abcd", client="x", claimed=1)
     parallel.change_limits("mail", {"queue": "max_running=2 rate=2/3600000 burst=2"})
     parallel.claim("w1", ("mail",))
     run(parallel, "ack", [a], KEEP_MS, "")
@@ -148,27 +137,23 @@ def a_full_queue_wakes_nobody(parallel: ParallelRun) -> None:
 
 def a_higher_limit_lets_a_full_client_go_on(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": ONE})
-    send(parallel, "a", "b", client="x")
-    parallel.claim("w0", ("mail",))
+    send(parallel, "a", "b", client="x", claimed=1)
     parallel.change_limits("mail", {"client:x": TWO})
     parallel.claim("w1", ("mail",))
 
 
 def who_leaves_a_ring_leaves_a_blocked_client_behind(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": ONE})
-    send(parallel, "a", "b", client="x")
-    parallel.claim("w0", ("mail",))
+    send(parallel, "a", "b", client="x", claimed=1)
     parallel.claim("w1", ("mail",))
     (job,) = send(parallel, "c", client="y")
     parallel.cancel("mail", job)
 
 
 def a_paused_client(parallel: ParallelRun) -> None:
-    (a, b, _), _ = send(parallel, *"abc", client="x"), send(parallel, *"de", client="y")
-    parallel.claim("w0", ("mail",))
+    (a, b, _), _ = send(parallel, *"abc", client="x"), send(parallel, *"de", client="y", claimed=1)
     parallel.change_limits("mail", {"paused:x": "1 me"})
-    send(parallel, "f", client="x", priority=5)
-    parallel.claim("w0", ("mail",), 2)
+    send(parallel, "f", client="x", priority=5, claimed=2)
     run(parallel, "ack", [a], KEEP_MS, "")
     parallel.cancel("mail", b)
     parallel.claim("w1", ("mail",), 2)

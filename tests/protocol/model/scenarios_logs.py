@@ -7,8 +7,7 @@ from tests.protocol.model.state import DEAD_MS
 
 
 def jobs_log_lines(parallel: ParallelRun) -> None:
-    (job_id,) = send(parallel, "a")
-    parallel.claim("w0", ("mail",))
+    (job_id,) = send(parallel, "a", claimed=1)
     parallel.append_log("mail", "w1", job_id, "b-1", LINE)  # not its own
     for number in (1, 1, 2, 10, 2, 10):
         parallel.append_log("mail", "w0", job_id, f"a-{number}", LINE, "[]")
@@ -22,21 +21,18 @@ def jobs_log_lines(parallel: ParallelRun) -> None:
 
 
 def lines_of_many_jobs_are_kept(parallel: ParallelRun) -> None:
-    ids = send(parallel, *"abcde")
-    parallel.claim("w0", ("mail",), 9)
+    ids = send(parallel, *"abcde", claimed=9)
     for place, job_id in enumerate(ids):
         parallel.append_log("mail", "w0", job_id, "a-1", LINE, over_ms=KEEP_MS + place)
         parallel.append_log("mail", "w0", job_id, "a-1", LINE, over_ms=KEEP_MS + place)
     parallel.advance(KEEP_MS + len(ids))
-    (silent,) = send(parallel, "silent")
-    parallel.claim("w0", ("mail",), 9)
+    (silent,) = send(parallel, "silent", claimed=9)
     parallel.append_log("mail", "w0", silent, "a-2", over_ms=KEEP_MS)
     parallel.append_log("mail", "w0", ids[0], "a-2", LINE, over_ms=KEEP_MS)
 
 
 def lines_go_with_their_jobs(parallel: ParallelRun) -> None:
-    ids = send(parallel, *"abcdef", client="acme")
-    parallel.claim("w0", ("mail",), 9)
+    ids = send(parallel, *"abcdef", client="acme", claimed=9)
     for job_id in ids:
         parallel.append_log("mail", "w0", job_id, "a-1", LINE)
     run(parallel, "bury", ids[:3], 1, ERROR)

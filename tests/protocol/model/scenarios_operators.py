@@ -9,8 +9,7 @@ from tests.protocol.model.state import LEASE_MS
 
 def people_purge_one_client(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:blocked": "max_running=0"})
-    send(parallel, "e", "f", client="blocked", priority=9)
-    parallel.claim("w0", ("mail",))  # nobody else waits there
+    send(parallel, "e", "f", client="blocked", priority=9, claimed=1)  # nobody else waits there
     for client in ("acme", "other", "blocked"):
         send(parallel, *(f"{client}{place}" for place in "abc"), client=client)
         send(parallel, f"{client}d", client=client, priority=5)
@@ -33,8 +32,7 @@ def people_cancel_all_of_a_client(parallel: ParallelRun) -> None:
 
 def people_stop_what_runs(parallel: ParallelRun) -> None:
     ids = send(parallel, *"abcdefgh", client="acme", max_crashes=3)
-    (stays,) = send(parallel, "stays")
-    parallel.claim("w0", ("mail",), 9)
+    (stays,) = send(parallel, "stays", claimed=9)
     for job_id in ids:
         parallel.report_progress("mail", "w0", job_id, PROGRESS)
         parallel.report_progress("mail", "w1", job_id, PROGRESS)  # not its own
@@ -68,13 +66,11 @@ def people_purge(parallel: ParallelRun) -> None:
     parallel.cancel("mail", ids[1])
     for limit in (1, 2, 100, 100, 100):
         parallel.purge("mail", limit)
-    send(parallel, "g", client="z")
-    parallel.claim("w0", ("mail",), 1)
+    send(parallel, "g", client="z", claimed=1)
 
 
 def people_pause(parallel: ParallelRun) -> None:
-    send(parallel, "a", "b")
-    parallel.claim("w0", ("mail",))
+    send(parallel, "a", "b", claimed=1)
     parallel.sign_off("w0")  # it holds a job
     parallel.pause("mail")
     parallel.advance(1)
@@ -124,8 +120,7 @@ def people_forget_a_queue(parallel: ParallelRun) -> None:
 
 def people_let_jobs_run_before_their_time(parallel: ParallelRun) -> None:
     fails, runs = send(parallel, "a", "b", client="acme")
-    (scheduled,) = send(parallel, "c", due="+3000", client="acme")
-    parallel.claim("w0", ("mail",), 2)
+    (scheduled,) = send(parallel, "c", due="+3000", client="acme", claimed=2)
     run(parallel, "retry", [fails], 5000, 1, ERROR)
     for job_id in (scheduled, fails, runs, "nobody") * 2:
         parallel.run_now("mail", job_id)
@@ -133,13 +128,11 @@ def people_let_jobs_run_before_their_time(parallel: ParallelRun) -> None:
     parallel.claim("w1", ("mail",), 3)
     run(parallel, "ack", [runs], KEEP_MS, DONE)
     parallel.run_now("mail", runs)
-    parallel.advance(5000)
-    parallel.promote("mail")
+    parallel.promote_after(5000)
 
 
 def people_change_arguments(parallel: ParallelRun) -> None:
-    ids = send(parallel, "a", "b", client="acme", expires="+9000")
-    parallel.claim("w0", ("mail",), 2)
+    ids = send(parallel, "a", "b", client="acme", expires="+9000", claimed=2)
     run(parallel, "bury", ids, 1, ERROR)
     seen = parallel.clock.now
     parallel.requeue_changed("mail", seen - 1, ids[0], '{"later":1}')
@@ -152,8 +145,7 @@ def people_change_arguments(parallel: ParallelRun) -> None:
 
 
 def people_release_a_worker(parallel: ParallelRun) -> None:
-    send(parallel, *"abc", client="acme")
-    parallel.claim("w0", ("mail",), 2)
+    send(parallel, *"abc", client="acme", claimed=2)
     parallel.release_worker("mail", "w0")  # it lives
     parallel.advance(LEASE_MS - 1)
     parallel.release_worker("mail", "w0")

@@ -10,8 +10,7 @@ TOMBSTONE_MS = 120_000
 
 def outcomes_are_kept_for_their_time(parallel: ParallelRun) -> None:
     """Each for another time; what was sent again is known for two minutes."""
-    ids = send(parallel, *"abcd")
-    parallel.claim("w0", ("mail",), 4)
+    ids = send(parallel, *"abcd", claimed=4)
     for job_id, keep_ms in zip(ids, (1000, TOMBSTONE_MS, TOMBSTONE_MS + 1, RESULT_MS), strict=True):
         run(parallel, "ack", [job_id], keep_ms, DONE)
     for ms in (1000, TOMBSTONE_MS - 1000, 1, 1, RESULT_MS - TOMBSTONE_MS - 2, 1):
@@ -37,43 +36,36 @@ def counters_are_rolled_up(parallel: ParallelRun) -> None:
 
 def outcomes_are_too_many(parallel: ParallelRun) -> None:
     """Some of those that go finished long ago, others lately."""
-    old = send(parallel, *"ab")
-    parallel.claim("w0", ("mail",), 2)
+    old = send(parallel, *"ab", claimed=2)
     run(parallel, "ack", old, RESULT_MS, DONE)
     parallel.advance(TOMBSTONE_MS + 1)
     parallel.trim("mail")
     for name in "cdef":
         parallel.advance(1)
-        send(parallel, name)
-        parallel.claim("w0", ("mail",))
+        send(parallel, name, claimed=1)
         (job_id,) = parallel.models["mail"].running["w0"]
         run(parallel, "ack", [job_id], KEEP_MS, DONE)
-    ids = send(parallel, *"ghijk")
-    parallel.claim("w0", ("mail",), 5)
+    ids = send(parallel, *"ghijk", claimed=5)
     parallel.advance(1)
     run(parallel, "ack", ids, RESULT_MS, DONE)
     parallel.advance(TOMBSTONE_MS - 1)
     parallel.trim("mail")
-    (job_id,) = send(parallel, "last")
-    parallel.claim("w0", ("mail",))
+    (job_id,) = send(parallel, "last", claimed=1)
     run(parallel, "ack", [job_id], RESULT_MS, DONE)
 
 
 def old_and_recent_outcomes_are_too_many(parallel: ParallelRun) -> None:
     """Some of those that go were moved by trim."""
-    old = send(parallel, *"ab")
-    parallel.claim("w0", ("mail",), 2)
+    old = send(parallel, *"ab", claimed=2)
     run(parallel, "ack", old, RESULT_MS, DONE)
     parallel.advance(TOMBSTONE_MS)
     parallel.trim("mail")
-    ids = send(parallel, *"cdefg")
-    parallel.claim("w0", ("mail",), 5)
+    ids = send(parallel, *"cdefg", claimed=5)
     run(parallel, "ack", ids, RESULT_MS, DONE)
 
 
 def outcomes_differ_in_one_call(parallel: ParallelRun) -> None:
-    ids = send(parallel, *"abcd")
-    parallel.claim("w0", ("mail",), 4)
+    ids = send(parallel, *"abcd", claimed=4)
     kept = [(RESULT_MS, DONE), (TOMBSTONE_MS + 1, DONE), (TOMBSTONE_MS, ""), (RESULT_MS, DONE)]
     entries = [(job_id, *rest) for job_id, rest in zip(ids, kept, strict=True)]
     parallel.fetch("w0", {"mail": {"ack": entries}})
@@ -97,8 +89,7 @@ def outcomes_are_looked_at_step_by_step(parallel: ParallelRun) -> None:
 
 
 def an_outcome_cannot_be_read(parallel: ParallelRun) -> None:
-    ids = send(parallel, *"ab")
-    parallel.claim("w0", ("mail",), 2)
+    ids = send(parallel, *"ab", claimed=2)
     run(parallel, "ack", ids, RESULT_MS, DONE)
     for job_id in ids:
         parallel.models["mail"].results[job_id] = f"x{parallel.clock.now} {RESULT_MS} {{}}"

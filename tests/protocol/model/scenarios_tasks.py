@@ -12,8 +12,7 @@ def a_task_is_paused(parallel: ParallelRun) -> None:
     send(parallel, *"cd", client="acme", body=MAIL)
     send(parallel, "e", client="other", body=CHARGE)
     send(parallel, "f", client="only", body='{"args":[]}')
-    send(parallel, "g", client="acme", body=CHARGE, priority=5)
-    parallel.claim("w0", ("mail",))
+    send(parallel, "g", client="acme", body=CHARGE, priority=5, claimed=1)
     for _ in range(2):
         parallel.pause_task("mail", "shop.charge", "eve")
         parallel.advance(1)
@@ -29,8 +28,7 @@ def jobs_come_back_in_their_order(parallel: ParallelRun) -> None:
         send(parallel, name, client="acme", body=(CHARGE, MAIL)[place % 2])
         parallel.advance(7)
     send(parallel, "late", client="other", body=CHARGE, due="+1")
-    parallel.advance(1)
-    parallel.promote("mail")
+    parallel.promote_after(1)
     parallel.pause_task("mail", "shop.charge")
     parallel.claim("w0", ("mail",), 9)
     send(parallel, "later", client="acme", body=CHARGE)
@@ -66,13 +64,11 @@ def the_scheduler_gives_the_rest_back(parallel: ParallelRun) -> None:
 
 def a_client_at_its_limit_waits_since_its_next_job(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"clients": "max_running=1"})
-    send(parallel, "runs", client="acme", body=MAIL)
-    parallel.claim("w0", ("mail",))
+    send(parallel, "runs", client="acme", body=MAIL, claimed=1)
     parallel.pause_task("mail", "shop.charge")
     send(parallel, "held", client="acme", body=CHARGE)
     parallel.advance(7)
-    send(parallel, "waits", client="acme", body=MAIL)
-    parallel.claim("w0", ("mail",))
+    send(parallel, "waits", client="acme", body=MAIL, claimed=1)
 
 
 def weights_and_times_go_by_what_runs(parallel: ParallelRun) -> None:
@@ -130,16 +126,14 @@ def unique_jobs_of_a_paused_task(parallel: ParallelRun) -> None:
 
 
 def what_fails_and_crashes_is_held(parallel: ParallelRun) -> None:
-    fails, crashes, back = send(parallel, *"abc", client="acme", body=CHARGE, max_crashes=3)
-    parallel.claim("w0", ("mail",), 3)
+    fails, crashes, back = send(parallel, *"abc", client="acme", body=CHARGE, max_crashes=3, claimed=3)
     parallel.pause_task("mail", "shop.charge")
     run(parallel, "retry", [fails], 3000, 1, ERROR)
     run(parallel, "release", [back])
     parallel.reclaim_child("mail", "w0", [crashes])
     send(parallel, "d", client="acme", body=MAIL)
     parallel.claim("w1", ("mail",), 3)
-    parallel.advance(3000)
-    parallel.promote("mail")
+    parallel.promote_after(3000)
     parallel.claim("w1", ("mail",), 3)
     for job_id in (fails, crashes, back):
         parallel.find("mail", job_id)

@@ -23,8 +23,7 @@ def cancelled_jobs_cost_no_turn(parallel: ParallelRun) -> None:
 
 
 def a_worker_is_taken_back_in_steps(parallel: ParallelRun) -> None:
-    ids = send(parallel, *"abcde", client="x", max_crashes=0)
-    parallel.claim("w0", ("mail",), 5)
+    ids = send(parallel, *"abcde", client="x", max_crashes=0, claimed=5)
     parallel.cancel("mail", ids[4])
     parallel.reclaim_child("mail", "w0", ids[1:2], 2)
     parallel.claim("w1", ("mail",), 5)
@@ -36,8 +35,7 @@ def a_worker_is_taken_back_in_steps(parallel: ParallelRun) -> None:
 
 
 def a_worker_is_lost(parallel: ParallelRun) -> None:
-    send(parallel, "a")
-    parallel.claim("w0", ("mail",))
+    send(parallel, "a", claimed=1)
     parallel.accidents.lose_worker("mail", "w0")
     parallel.accidents.lose_worker("mail", "w1")
     parallel.advance(1)

@@ -15,12 +15,15 @@ def send_unique(
     until: str = "done",
     on_conflict: str = "return",
     times: int = 1,
+    claimed: int = 0,
     **options: Any,
 ) -> list[str]:
-    """Enqueue jobs that are alike in one call; their ids."""
+    """Enqueue jobs that are alike, and claim so many; their ids."""
     jobs = [unique_job(parallel, name, digest, on_conflict, until, limit_ms=LIMIT_MS, **options) for name in names]
     for _ in range(times):
         parallel.enqueue("mail", jobs)
+    if claimed:
+        parallel.claim("w0", ("mail",), claimed)
     return [job.id for job in jobs]
 
 
@@ -33,8 +36,7 @@ def of_those_alike_one_lives(parallel: ParallelRun) -> None:
     send_unique(parallel, "g")
     run(parallel, "retry", [first], 1000, 1, ERROR)
     send_unique(parallel, "h")
-    parallel.advance(1000)
-    parallel.promote("mail")
+    parallel.promote_after(1000)
     parallel.claim("w0", ("mail",))
     run(parallel, "ack", [first], KEEP_MS, DONE, worker="w1")  # not its own
     send_unique(parallel, "i")
@@ -55,8 +57,7 @@ def of_those_alike_one_lives(parallel: ParallelRun) -> None:
 
 
 def who_waits_for_another_is_not_run_before_it(parallel: ParallelRun) -> None:
-    (first,) = send_unique(parallel, "a")
-    parallel.claim("w0", ("mail",))
+    (first,) = send_unique(parallel, "a", claimed=1)
     (successor,) = send_unique(parallel, "b", on_conflict="rerun")
     parallel.run_now("mail", successor)
     run(parallel, "retry", [first], 1000, 1, ERROR)
@@ -69,20 +70,17 @@ def who_waits_for_another_is_not_run_before_it(parallel: ParallelRun) -> None:
 
 
 def the_dead_keep_nobody_out(parallel: ParallelRun) -> None:
-    (first,) = send_unique(parallel, "a")
-    parallel.claim("w0", ("mail",))
+    (first,) = send_unique(parallel, "a", claimed=1)
     run(parallel, "bury", [first], 1, ERROR)
     (second,) = send_unique(parallel, "b")
     parallel.requeue("mail", [first])  # another one lives
     parallel.claim("w0", ("mail",))
     run(parallel, "bury", [second], 1, ERROR)
     parallel.requeue("mail", [first, second])  # the first of them only
-    send_unique(parallel, "c")
-    parallel.claim("w0", ("mail",))
+    send_unique(parallel, "c", claimed=1)
     run(parallel, "expire", [first], KEEP_MS, DONE)
     parallel.requeue("mail", [second])
-    send_unique(parallel, "d")
-    parallel.claim("w0", ("mail",))
+    send_unique(parallel, "d", claimed=1)
     run(parallel, "bury", [second], 1, ERROR)
     parallel.discard("mail", [second])
     (third,) = send_unique(parallel, "e")
@@ -94,18 +92,14 @@ def the_dead_keep_nobody_out(parallel: ParallelRun) -> None:
 
 
 def until_it_starts(parallel: ParallelRun) -> None:
-    first, _ = send_unique(parallel, "a", "b", until="start")
-    parallel.claim("w0", ("mail",))
+    first, _ = send_unique(parallel, "a", "b", until="start", claimed=1)
     second, _ = send_unique(parallel, "c", "d", until="start")
     run(parallel, "ack", [first], KEEP_MS, DONE)
-    send_unique(parallel, "e", until="start")
-    parallel.claim("w0", ("mail",))
+    send_unique(parallel, "e", until="start", claimed=1)
     run(parallel, "release", [second])  # it has not started after all
-    send_unique(parallel, "f", until="start")
-    parallel.claim("w0", ("mail",))
+    send_unique(parallel, "f", until="start", claimed=1)
     run(parallel, "retry", [second], 9000, 1, ERROR)
-    (third,) = send_unique(parallel, "g", until="start", max_crashes=3)
-    parallel.claim("w0", ("mail",))
+    (third,) = send_unique(parallel, "g", until="start", max_crashes=3, claimed=1)
     parallel.reclaim_child("mail", "w0", [third])
     send_unique(parallel, "h", until="start")
 
@@ -124,20 +118,17 @@ def a_change_comes_while_it_runs(parallel: ParallelRun) -> None:
     (third,) = send_unique(parallel, "h", on_conflict="rerun", due="+5000")
     run(parallel, "retry", [successor], 1000, 1, ERROR)
     send_unique(parallel, "i", on_conflict="rerun", body="[3]", due="+6000")
-    parallel.advance(1000)
-    parallel.promote("mail")
+    parallel.promote_after(1000)
     parallel.claim("w0", ("mail",))
     run(parallel, "bury", [successor], 1, ERROR)
     parallel.requeue("mail", [successor])
-    parallel.advance(5000)
-    parallel.promote("mail")
+    parallel.promote_after(5000)
     parallel.cancel("mail", third)
     parallel.requeue("mail", [successor])
 
 
 def heirs_come_too_late(parallel: ParallelRun) -> None:
-    (first,) = send_unique(parallel, "a", max_crashes=0)
-    parallel.claim("w0", ("mail",))
+    (first,) = send_unique(parallel, "a", max_crashes=0, claimed=1)
     (successor,) = send_unique(parallel, "b", on_conflict="rerun")
     parallel.cancel("mail", successor)
     (successor,) = send_unique(parallel, "c", on_conflict="rerun")
@@ -145,15 +136,13 @@ def heirs_come_too_late(parallel: ParallelRun) -> None:
     parallel.promote("mail")
     parallel.claim("w1", ("mail",))
     (late,) = send_unique(parallel, "d", on_conflict="rerun")
-    parallel.advance(LIMIT_MS)
-    parallel.promote("mail")  # it has waited for long enough
+    parallel.promote_after(LIMIT_MS)  # it has waited for long enough
     parallel.accidents.let_limit_pass("mail", "d1")
     run(parallel, "ack", [successor], KEEP_MS, DONE, worker="w1")
     parallel.claim("w1", ("mail",))
     run(parallel, "retry", [late], 1000, 1, ERROR, worker="w1")
     parallel.sign_on("w0")
-    (first,) = send_unique(parallel, "e", digest="d2")
-    parallel.claim("w0", ("mail",))
+    (first,) = send_unique(parallel, "e", digest="d2", claimed=1)
     send_unique(parallel, "f", digest="d2", on_conflict="rerun")
     parallel.accidents.let_limit_pass("mail", "d2")
     (other,) = send_unique(parallel, "g", digest="d2")
@@ -169,19 +158,16 @@ def heirs_come_too_late(parallel: ParallelRun) -> None:
 def the_last_time_counts(parallel: ParallelRun) -> None:
     (first,) = send_unique(parallel, "a", due="+3000")
     send_unique(parallel, "b", on_conflict="replace", due="+4000", body="[1]", client="x", priority=5, times=2)
-    parallel.advance(3000)
-    parallel.promote("mail")
+    parallel.promote_after(3000)
     send_unique(parallel, "c", on_conflict="replace", due="+1", expires="+9000")
-    parallel.advance(1)
-    parallel.promote("mail")
+    parallel.promote_after(1)
     parallel.accidents.take_token("mail", "work_signal")
     send_unique(parallel, "d", on_conflict="replace", due="+4000", client="y", body="[2]")  # it keeps its place
     parallel.claim("w0", ("mail",))
     send_unique(parallel, "e", on_conflict="replace", body="[3]")  # it runs
     run(parallel, "retry", [first], 9000, 1, ERROR)
     send_unique(parallel, "f", on_conflict="replace", due="+5000", body="[4]")
-    send_unique(parallel, "g", on_conflict="replace", body="[5]", client="y")
-    parallel.claim("w0", ("mail",))
+    send_unique(parallel, "g", on_conflict="replace", body="[5]", client="y", claimed=1)
     run(parallel, "ack", [first], KEEP_MS, DONE)
 
 
@@ -191,7 +177,6 @@ def the_last_client_counts(parallel: ParallelRun) -> None:
     for name, client, due in (("b", "y", "+4000"), ("c", "y", "+5000"), ("d", "z", "+2000")):
         send_unique(parallel, name, on_conflict="replace", due=due, client=client)
     parallel.advance(1000)
-    send_unique(parallel, "e", on_conflict="replace", client="x")
-    parallel.claim("w0", ("mail",))
+    send_unique(parallel, "e", on_conflict="replace", client="x", claimed=1)
     for name, client in (("f", "x"), ("g", "y"), ("h", "y")):
         send_unique(parallel, name, on_conflict="rerun", client=client)

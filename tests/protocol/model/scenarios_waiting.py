@@ -11,11 +11,9 @@ def a_queue_is_full(parallel: ParallelRun) -> None:
     send(parallel, "a", client="x")
     send(parallel, "b", client="y", due="+3000")
     send(parallel, "c", client="z")
-    send(parallel, "d", client="z", due="+3000")
-    parallel.claim("w0", ("mail",))
+    send(parallel, "d", client="z", due="+3000", claimed=1)
     send(parallel, *"efg", client="x")
-    parallel.advance(3000)
-    parallel.promote("mail")
+    parallel.promote_after(3000)
     send(parallel, "h", client="x")
     parallel.change_limits("mail", {"queue": "max_waiting="})
     send(parallel, "i", client="x")
@@ -37,8 +35,7 @@ def cancelled_jobs_do_not_wait(parallel: ParallelRun) -> None:
 
 
 def what_is_dead_or_runs_does_not_wait(parallel: ParallelRun) -> None:
-    a, b, _ = send(parallel, *"abc")
-    parallel.claim("w0", ("mail",), 2)
+    a, b, _ = send(parallel, *"abc", claimed=2)
     run(parallel, "bury", [a], 1, "{}")
     parallel.change_limits("mail", {"queue": TWO})
     send(parallel, "d", "e")
@@ -58,11 +55,9 @@ def a_client_is_full(parallel: ParallelRun) -> None:
 
 def a_blocked_client_is_full(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": TWO, "paused:x": "1 max_waiting=9", "paused:y": "1 me"})
-    send(parallel, "a", client="x", priority=5)
-    parallel.claim("w0", ("mail",))
+    send(parallel, "a", client="x", priority=5, claimed=1)
     send(parallel, *"bc", client="x", priority=5)
-    send(parallel, "d", client="y")
-    parallel.claim("w0", ("mail",))
+    send(parallel, "d", client="y", claimed=1)
     send(parallel, "e", client="z", priority=5)
     parallel.change_limits("mail", {"client:x": THREE})
     send(parallel, *"fg", client="x", priority=5)

@@ -37,8 +37,7 @@ def weights_come_when_clients_wait(parallel: ParallelRun) -> None:
     for wanted in (1, 1, 8):
         parallel.claim("w0", ("mail",), wanted)
     parallel.change_limits("mail", {"client:x": ""})
-    send(parallel, "s", "t", client="newer")
-    parallel.claim("w0", ("mail",), 8)
+    send(parallel, "s", "t", client="newer", claimed=8)
     parallel.change_limits("mail", {"client:new": "weight=2"})
     parallel.claim("w0", ("mail",), 8)
 
@@ -72,8 +71,7 @@ def heavy_clients_have_limits_too(parallel: ParallelRun) -> None:
 def of_equal_turns_names_decide(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:z": "weight=2"})
     send(parallel, *"abc", client="z")
-    send(parallel, *"def", client="a")
-    parallel.claim("w0", ("mail",), 2)
+    send(parallel, *"def", client="a", claimed=2)
     parallel.claim("w0", ("mail",), 3)
 
 
@@ -82,15 +80,13 @@ def others_come_before_the_second_job_of_the_last(parallel: ParallelRun) -> None
     for job_id in send(parallel, "a", "b", client="x"):
         parallel.cancel("mail", job_id)
     send(parallel, *"cde", client="y")
-    send(parallel, *"fgh", client="z")
-    parallel.claim("w0", ("mail",), 2)
+    send(parallel, *"fgh", client="z", claimed=2)
 
 
 def a_cancelled_job_costs_no_turn(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": "weight=2"})
     parallel.cancel("mail", send(parallel, *"abcd", client="y")[1])
-    send(parallel, *"efg", client="z")
-    parallel.claim("w0", ("mail",), 3)
+    send(parallel, *"efg", client="z", claimed=3)
 
 
 def two_light_clients_become_heavy(parallel: ParallelRun) -> None:
@@ -113,21 +109,17 @@ def some_have_nothing_left(parallel: ParallelRun) -> None:
     parallel.claim("w0", ("mail",), 8)
     send(parallel, *"no", client="x")
     parallel.purge("mail", 2)
-    send(parallel, *"pq", client="y")
-    parallel.claim("w0", ("mail",), 3)
+    send(parallel, *"pq", client="y", claimed=3)
 
 
 def a_paused_client_stays_blocked_when_nothing_waits(parallel: ParallelRun) -> None:
     parallel.change_limits("mail", {"client:x": "weight=2", "paused:x": "1 me"})
     blocked = send(parallel, "a", client="x")
     send(parallel, "b", client="y")  # it stays in the ring without work
-    waiting = send(parallel, "c", client="z")
-    parallel.claim("w0", ("mail",))
+    waiting = send(parallel, "c", client="z", claimed=1)
     for job_id in (*blocked, *waiting):
         parallel.cancel("mail", job_id)
     parallel.claim("w0", ("mail",))
-    send(parallel, *"def", client="x")
-    parallel.claim("w0", ("mail",))
+    send(parallel, *"def", client="x", claimed=1)
     parallel.change_limits("mail", {"paused:x": ""})
-    send(parallel, *"gh", client="y")
-    parallel.claim("w0", ("mail",), 4)
+    send(parallel, *"gh", client="y", claimed=4)
