@@ -97,12 +97,12 @@ def find(broker: Broker, job_id: str, queue: str | None) -> Steps[JobDetails]:
     """All that is known of a job, in any queue; in the named one first. Raises JobNotFound."""
     check_id(job_id)
     names = yield from names_to_ask(broker, queue)
-    calls = [SCRIPTS["find_job"].call(broker.keys.of(name), (job_id,)) for name in names]
-    try:
-        return first_found(job_id, names, checked((yield calls)))
-    except JobNotFound:
-        if queue is None:
-            raise
+    replies = checked((yield [SCRIPTS["find_job"].call(broker.keys.of(name), (job_id,)) for name in names]))
+    for name, reply in zip(names, replies, strict=True):
+        if details := read_found(job_id, name, reply):
+            return details
+    if queue is None:
+        raise JobNotFound(job_id)
     return (yield from find(broker, job_id, None))
 
 
@@ -146,15 +146,6 @@ def other_place(broker: Broker, job_id: str, queue: str) -> Steps[str]:
     except JobNotFound:
         return ""
     return "" if place == queue else place
-
-
-def first_found(job_id: str, queues: Sequence[str], replies: Sequence[Any]) -> JobDetails:
-    """The job, from the replies of the script `find_job` for these queues. Raises JobNotFound."""
-    for queue, reply in zip(queues, replies, strict=True):
-        details = read_found(job_id, queue, reply)
-        if details:
-            return details
-    raise JobNotFound(job_id)
 
 
 def check_id(job_id: Any) -> None:

@@ -15,12 +15,11 @@ from django_rtq.console.log_lines import MAX_LINES, LogLine
 from django_rtq.console.reading.details import NO_HOLDS, FinishedStep, Holds, read_holds
 from django_rtq.console.reading.overview import UNSCHEDULED
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.one_job import check_id, first_found, names_to_ask
+from django_rtq.core.broker.one_job import find
 from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState, clock_moment, moment
-from django_rtq.exceptions import JobNotFound
 
 YEARS = timedelta(days=9 * 365)  # a wait without a time-out
 MANY = 1000  # the script stops counting the jobs ahead in a lane here
@@ -67,24 +66,16 @@ def _number(reply: Any) -> int | None:
 
 def find_with_position(broker: Broker, job_id: str, queue: str | None) -> Steps[tuple[JobDetails, QueuePosition]]:
     """find() with its log, its finished steps, and what the job waits for if it waits. Raises JobNotFound."""
-    check_id(job_id)
-    names = yield from names_to_ask(broker, queue)
-    calls: list[Command] = []
-    for keys in map(broker.keys.of, names):
-        calls += [SCRIPTS[name].call(keys, (job_id,)) for name in ("find_job", "queue_position")]
-        calls.append(("LRANGE", keys.log_of(job_id), -MAX_LINES, -1))
-        calls.append(("HGETALL", keys.steps + job_id.encode()))
-    replies = checked((yield calls))
-    try:
-        details = first_found(job_id, names, replies[::4])
-    except JobNotFound:
-        if queue is None:
-            raise
-        return (yield from find_with_position(broker, job_id, None))
-    place = 4 * names.index(details.queue)
-    lines = [line for stored in replies[place + 2] if (line := LogLine.read(stored))]
-    steps = FinishedStep.read_all(replies[place + 3])
-    return replace(details, log=lines, steps=steps), QueuePosition.read(replies[place + 1])
+    job = yield from find(broker, job_id, queue)
+    keys = broker.keys.of(job.queue)
+    calls: list[Command] = [
+        SCRIPTS["queue_position"].call(keys, (job_id,)),
+        ("LRANGE", keys.log_of(job_id), -MAX_LINES, -1),
+        ("HGETALL", keys.steps + job_id.encode()),
+    ]
+    position, lines, steps = checked((yield calls))
+    log = [line for stored in lines if (line := LogLine.read(stored))]
+    return replace(job, log=log, steps=FinishedStep.read_all(steps)), QueuePosition.read(position)
 
 
 def find_waiting(broker: Broker, job_id: str, queue: str) -> Steps[tuple[JobDetails, str]]:
