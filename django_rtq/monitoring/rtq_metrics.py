@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from argparse import ArgumentTypeError
 from types import FrameType
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.core.commands.command import RTQCommand
+from django_rtq.core.commands.command import RTQCommand, whole_number
 
 
 class Command(RTQCommand):
@@ -23,7 +22,8 @@ class Command(RTQCommand):
             "prometheus_client is not installed; 64 wrong usage. While it serves and Redis does not answer, scrapes "
             "get 503."
         )
-        parser.add_argument("--port", type=_port, help="Serve them on this port until stopped; 0: a free one.")
+        text = "Serve them on this port until stopped; 0: a free one."
+        parser.add_argument("--port", type=whole_number(0, 65_535), help=text)
         parser.add_argument("--address", default="127.0.0.1", help="The address to listen on. Default: 127.0.0.1.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -51,9 +51,3 @@ class Command(RTQCommand):
             server.server_close()
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-
-
-def _port(text: str) -> int:
-    if not text.isdigit() or not 0 <= int(text) <= 65535:
-        raise ArgumentTypeError(f"{text!r} is no port: it has to be 0 to 65535; 0 takes a free one.")
-    return int(text)

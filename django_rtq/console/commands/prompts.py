@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from django.core.management.base import CommandError, OutputWrapper
 
 from django_rtq.console.reading.readers import Readers
-from django_rtq.core.commands.command import one_line
+from django_rtq.core.commands.command import one_line, whole_number
 from django_rtq.core.tasks.calls import MAX_CLIENT_LENGTH, is_client_name
 from django_rtq.core.tasks.registry import declared_queues
 from django_rtq.core.validation import did_you_mean
 
-MOST = 1_000_000_000  # of --limit
+positive = whole_number(1, 1_000_000_000)
 
 
 def job_id(text: str) -> str:
@@ -42,13 +42,6 @@ def utf8_text(text: str) -> str:
     except UnicodeEncodeError:
         raise ArgumentTypeError(f"{one_line(text, 60)!r} is not valid UTF-8.") from None
     return text
-
-
-def positive(text: str) -> int:
-    """The type of an argument that is a number of things, one or more."""
-    if not (text.isdecimal() and len(text) <= 100 and 1 <= int(text) <= MOST):
-        raise ArgumentTypeError(f"{one_line(text, 60)!r} is not a whole number from 1 to {MOST:,}.")
-    return int(text)
 
 
 def system_user() -> str:

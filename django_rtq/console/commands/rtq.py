@@ -151,12 +151,16 @@ class Command(ConsoleCommand):
     # -- the state
 
     def _show(self, options: Options) -> None:
+        away: BrokerError | None = None
         try:
             self.stdout.write(self._render(options))
-        finally:
-            if not options["json"] and options["queues"] is None:
-                self.stdout.write("\n" + self.table_text(COMMAND_COLUMNS, list(_commands())))
-                self.stdout.write("\nAll options of one:  python manage.py rtq_jobs --help")
+        except BrokerError as error:
+            away = error
+        if not options["json"] and options["queues"] is None:
+            self.stdout.write("\n" + self.table_text(COMMAND_COLUMNS, list(_commands())))
+            self.stdout.write("\nAll options of one:  python manage.py rtq_jobs --help")
+        if away is not None:
+            raise away
 
     def _watch(self, options: Options) -> None:
         seconds, text = options["watch"], self._render(options)  # errors at the start are not retried

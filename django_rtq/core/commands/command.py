@@ -150,5 +150,16 @@ def seconds_from(least: float, most: float = math.inf) -> Callable[[str], float]
     return seconds
 
 
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """The type of an argument that is a number of things in a range."""
+
+    def number(text: str) -> int:
+        if not (text.isdecimal() and len(text) <= 100 and least <= int(text) <= most):
+            raise ArgumentTypeError(f"{one_line(text, 60)!r} is not a whole number from {least} to {most:,}.")
+        return int(text)
+
+    return number
+
+
 def _sub_parsers(parser: ArgumentParser) -> list[ArgumentParser]:
     return [each for action in parser._actions if isinstance(action.choices, dict) for each in action.choices.values()]

@@ -20,10 +20,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from django_rtq.core.commands.command import QUEUES, Options, RTQCommand, seconds_from
+from django_rtq.core.commands.command import QUEUES, Options, RTQCommand, seconds_from, whole_number
 from django_rtq.core.extension import required
 
 MOST_SLOTS = 10_000
+_count = whole_number(1, 100_000)
 RELOAD = "--reload"
 
 
@@ -135,12 +136,6 @@ def _run_with_reload(arguments: Sequence[str], say: Callable[[str], object]) -> 
             elif process.poll() == 0:
                 break
     process.wait()
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100,000.")
-    return int(text)
 
 
 def _shards(text: str) -> list[int]:

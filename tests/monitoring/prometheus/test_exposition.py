@@ -119,7 +119,7 @@ def test_the_command_says_what_to_install(redis, broker, monkeypatch):
 @pytest.mark.parametrize("port", ["-1", "70000", "x"])
 def test_a_port_has_to_be_one(port):
     ran = run("rtq_metrics", f"--port={port}")
-    assert "is no port" in ran.error
+    assert "is not a whole number from 0 to 65,535" in ran.error
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
