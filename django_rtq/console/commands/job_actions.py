@@ -12,7 +12,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils.translation import override
 
-from django_rtq.console.acting.jobs import done_text, question, waiting_texts, words_of
+from django_rtq.console.acting.actions import done_text, question, waiting_texts, words_of
 from django_rtq.console.commands.command import AFTER, ALL, CLIENT, LIMIT, NO_INPUT, QUEUE, Action, ConsoleCommand
 from django_rtq.console.commands.prompts import check_interactive, confirm, job_id, known_queues, utf8_text
 from django_rtq.console.merging import grouped

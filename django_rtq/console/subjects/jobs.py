@@ -12,8 +12,7 @@ from django.db import DatabaseError
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from django_rtq.console.acting.actions import ACTIONS
-from django_rtq.console.acting.jobs import OF_JOB
+from django_rtq.console.acting.actions import ACTIONS, OF_JOB
 from django_rtq.console.formatting import format_number
 from django_rtq.console.incidents.workers import COMMAND, why_hung
 from django_rtq.console.output import facts

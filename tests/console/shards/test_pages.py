@@ -5,7 +5,7 @@ import re
 import pytest
 
 from django_rtq import rtq
-from django_rtq.console.acting.jobs import act
+from django_rtq.console.acting.actions import act
 from django_rtq.console.incidents.watcher import IncidentWatcher
 from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.reading.selection import Selection

@@ -19,7 +19,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 
 from django_rtq import models
-from django_rtq.console.acting.jobs import (
+from django_rtq.console.acting.actions import (
     ROUTED,
     act,
     done_text,
