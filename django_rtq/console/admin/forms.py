@@ -14,11 +14,10 @@ from django.utils.translation import gettext_lazy
 from django_rtq.console.redaction import hidden, hidden_args
 from django_rtq.console.subjects.clients import LIMIT_LABELS
 from django_rtq.core.conf.config import get_config
-from django_rtq.core.conf.queue_options import check_queue_name
 from django_rtq.core.jobs import serializer
 from django_rtq.core.tasks.registry import all_tasks
 from django_rtq.core.tasks.task import new_job
-from django_rtq.exceptions import InvalidTask, PayloadError, RTQError
+from django_rtq.exceptions import PayloadError, RTQError
 from django_rtq.limits.limit_kinds import LIMIT_KINDS, Limits
 from django_rtq.workflows.steps.store import written_event
 
@@ -71,10 +70,19 @@ class CallForm(forms.Form):
         task = all_tasks().get(self._task)
         if task is not None and not self.errors:
             try:
-                new_job(task, given["args"], given["kwargs"])
+                new_job(task.using(**self.options), given["args"], given["kwargs"])
             except Exception as error:  # noqa: BLE001 - the task's function for its client may raise anything
-                self.add_error(None, f"{error}" if isinstance(error, TypeError | RTQError) else repr(error)[:500])
+                self.refuse(error)
         return given
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the task that differ for this job."""
+        return {}
+
+    def refuse(self, error: Exception) -> None:
+        """Say why there can be no such job."""
+        self.add_error(None, f"{error}" if isinstance(error, TypeError | RTQError) else repr(error)[:500])
 
     def _read(self, name: str, empty: Any) -> Any:
         text = self.cleaned_data[name]
@@ -124,18 +132,8 @@ class EnqueueForm(CallForm):
 
     field_order = ("args", "kwargs", "queue_name", "client", "delay_seconds")
 
-    def clean_queue_name(self) -> str:
-        name = str(self.cleaned_data["queue_name"])
-        try:
-            if name:
-                check_queue_name(name)
-        except InvalidTask as error:
-            raise forms.ValidationError(str(error)) from None
-        return name
-
     @property
     def options(self) -> dict[str, Any]:
-        """The task options that differ for this job."""
         given = self.cleaned_data
         options = {name: given[name] for name in ("queue_name", "client") if given[name]}
         if given["delay_seconds"]:

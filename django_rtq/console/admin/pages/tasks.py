@@ -34,7 +34,7 @@ from django_rtq.console.subjects.tasks import (
     pauses_by_task,
 )
 from django_rtq.core.tasks.registry import all_tasks
-from django_rtq.exceptions import ConfigurationError, InvalidTask, PayloadError
+from django_rtq.exceptions import ConfigurationError
 
 MAX_GROUPS = 20  # of dead letters of a task, the latest
 MAX_QUEUES_SHOWN = 10  # in the table of jobs, unless all are asked for
@@ -108,10 +108,8 @@ class TaskAdmin(PageAdmin):
         if request.method == "POST" and form.is_valid():
             try:
                 job = task.using(**form.options).delay(*form.cleaned_data["args"], **form.cleaned_data["kwargs"])
-            except (TypeError, PayloadError, InvalidTask) as error:
-                form.add_error(None, str(error))
             except Exception as error:  # noqa: BLE001 - the task's function for its client may raise anything
-                form.add_error(None, f"{type(error).__name__}: {error}")
+                form.refuse(error)
             else:
                 log_action(request, self.entry(Target(name)), _("Enqueued by hand: job %(id)s.") % {"id": job.id})
                 messages.success(request, _("Job %(id)s is enqueued.") % {"id": job.id})
