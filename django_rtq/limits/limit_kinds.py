@@ -114,10 +114,6 @@ def _weight(value: Any) -> str:
     return f"{value:g}"
 
 
-def _decode_weight(text: str) -> int | float:
-    return int(text) if text.isdecimal() else float(text)
-
-
 def _fair_by(value: Any) -> str:
     if value not in ("jobs", "seconds"):
         raise ValueError
@@ -139,7 +135,7 @@ _KINDS = (
         name="weight",
         allowed=gettext_noop("a number from 0.01 to 1,000"),
         encode=_weight,
-        decode=_decode_weight,
+        decode=lambda text: int(text) if text.isdecimal() else float(text),
         may_be_none=False,
     ),
     LimitKind(

@@ -67,7 +67,15 @@ class Substitute(Activation, list[Item]):
     def engine(self) -> WorkerBroker:
         """The Redis of workflows and steps. Raises ConfigurationError if fakeredis is not installed."""
         if self._engine is None:
-            self._engine = open_engine(self.name)
+            try:
+                shared_fake_server()
+            except ConfigurationError as error:
+                raise ConfigurationError(
+                    f"Workflows and steps within {self.name} run in fakeredis, which is not installed: pip install "
+                    '"fakeredis[lua]".'
+                ) from error
+            config = replace(get_config(), redis=SHARED_FAKE, test_redis=SHARED_FAKE, db=None, wait_replicas=0)
+            self._engine = WorkerBroker(replace(config, prefix=new_prefix(), queues={}))  # which have no limits here
         return self._engine
 
     def close_engine(self) -> None:
@@ -155,18 +163,6 @@ class _SubstituteBroker(Broker):
 
 
 # -- workflows and steps: the stores of production, on fakeredis
-
-
-def open_engine(name: str) -> WorkerBroker:
-    """An empty Redis for the block of that name. Raises ConfigurationError."""
-    try:
-        shared_fake_server()
-    except ConfigurationError as error:
-        raise ConfigurationError(
-            f'Workflows and steps within {name} run in fakeredis, which is not installed: pip install "fakeredis[lua]".'
-        ) from error
-    config = replace(get_config(), redis=SHARED_FAKE, test_redis=SHARED_FAKE, db=None, wait_replicas=0)
-    return WorkerBroker(replace(config, prefix=new_prefix(), queues={}))  # which have no limits here
 
 
 class EngineWorkflows(WorkflowStore):

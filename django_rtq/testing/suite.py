@@ -34,7 +34,12 @@ def find_broker(mode: str) -> Broker:
     with _lock:
         _watch_tests()
         if mode == "drain":
-            return _open_broker()
+            if not _pid:  # a worker that a test starts has the keys of the test
+                _own_keys()
+            if get_config().test_redis == SHARED_FAKE:
+                shared_fake_server()  # or it says what to install
+            _brokers.append(Broker(get_config()))
+            return _brokers[-1]
         if mode not in _substitutes:
             substitute = _substitutes[mode] = captured() if mode == "captured" else eager()
             substitute.name = f'RTQ["TEST"] = "{mode}"'
@@ -56,15 +61,6 @@ def forget_jobs() -> None:
             _brokers.clear()
             _substitutes.clear()
             forget_brokers(())
-
-
-def _open_broker() -> Broker:
-    if not _pid:  # a worker that a test starts has the keys of the test
-        _own_keys()
-    if get_config().test_redis == SHARED_FAKE:
-        shared_fake_server()  # or it says what to install
-    _brokers.append(Broker(get_config()))
-    return _brokers[-1]
 
 
 def _own_keys() -> None:

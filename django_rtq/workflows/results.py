@@ -92,16 +92,11 @@ def read_results(backend: str, workflow: str, numbers: list[int]) -> list[Any]:
     """The results of these members. What did not succeed is _LOST. Raises BrokerError and WrongState."""
     store = workflow_store(get_broker(place_of_job(backend, workflow.partition("+")[0])))
     outcomes = store.outcomes(workflow, numbers) if numbers else []
-    return [_result(workflow, number, outcome) for number, outcome in zip(numbers, outcomes, strict=True)]
-
-
-def _result(workflow: str, number: int, outcome: bytes | None) -> Any:
-    if outcome is None:
-        return _LOST
-    values = serializer.loads(outcome)
-    if "result" not in values:
-        raise WrongState(f"{number} of workflow {workflow}", "succeeded, but its result was lost with its process.")
-    return values["result"]
+    found = [{"result": _LOST} if outcome is None else serializer.loads(outcome) for outcome in outcomes]
+    for number, values in zip(numbers, found, strict=True):
+        if "result" not in values:
+            raise WrongState(f"{number} of workflow {workflow}", "succeeded, but its result was lost with its process.")
+    return [values["result"] for values in found]
 
 
 def resolve(backend: str, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -46,7 +46,8 @@ def supervisor_of(broker: Broker, worker: str) -> str:
 
 def cancel_call(keys: QueueKeys, config: Config, job_id: str, running: str) -> Command:
     """Cancel a job. `running`: if it has started, "ask" it to stop, "terminate" its process, or "leave" it."""
-    arguments = (config.max_results, job_id, config.cancelled_ttl_ms, CANCELLED_UNRUN, running)
+    keep_ms = int(max(config.result_ttl, 120) * 1000)
+    arguments = (config.max_results, job_id, keep_ms, CANCELLED_UNRUN, running)
     return SCRIPTS["cancel"].call(keys, arguments)
 
 

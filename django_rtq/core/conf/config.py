@@ -170,11 +170,6 @@ class Config:
     )
 
     @property
-    def cancelled_ttl_ms(self) -> int:
-        """For how long the outcome of a job that was cancelled before it ran is kept."""
-        return int(max(self.result_ttl, 120) * 1000)
-
-    @property
     def dead_letter_ms(self) -> int:
         """For how long dead letters are kept, and what lies beside jobs that are not over."""
         return int(self.dead_letter_days * 86_400_000)

@@ -203,18 +203,19 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
 
     def __post_init__(self) -> None:
         check_function(self.func)
-        self._set(name=name_option(self.func, self.name))
-        self._set(
+        values = self.__dict__  # frozen, but for this
+        values["name"] = name_option(self.func, self.name)
+        values.update(
             aliases=aliases_option(self.name, self.func, self.aliases),
             backoff=self._read_backoff(self.backoff),
             schedule=schedules_option(self.name, self.schedule),
         )
         if self.exactly_once != "":
-            self._set(exactly_once=required("exactly_once").database_option(self.name, self.exactly_once, self.func))
+            values["exactly_once"] = required("exactly_once").database_option(self.name, self.exactly_once, self.func)
         if self.batch is not None:
             _check_batch(self)
         self._check_options(OPTIONS)
-        self._set(**shown_attributes(self.func, takes_context=self.takes_context))
+        values.update(shown_attributes(self.func, takes_context=self.takes_context))
         for entry in self.schedule:
             check_call(self, entry.args, dict(entry.kwargs))
 
@@ -451,10 +452,6 @@ class Task(EnqueueMethods[P, T_co], Generic[P, R_co, T_co]):
         changes = [f"{name}={reprlib.repr(getattr(self, name))}" for name in sorted(self.changed)]
         return f"<Task {' '.join([self.name, *changes])}>"
 
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
 
 def check_names(owner: str, options: Mapping[str, Any], allowed: Set[str]) -> None:
     """Raises InvalidTask for an option that is not allowed there, with what to write instead."""
@@ -468,7 +465,7 @@ def check_names(owner: str, options: Mapping[str, Any], allowed: Set[str]) -> No
 def on_backend(task: Task[P, R_co, T_co], alias: str) -> Task[P, R_co, T_co]:
     """A copy of the task whose jobs go to the Redis of a backend in TASKS."""
     copy = task.using()
-    copy._set(backend=alias)
+    copy.__dict__["backend"] = alias
     return copy
 
 
@@ -513,7 +510,8 @@ def send(task: Task[Any, Any], calls: Iterable[Arguments], all_or_none: bool = F
     """Make the jobs of some calls and enqueue them. Raises what delay() raises."""
     queue, backend = task.queue, task.backend
     jobs = _new_jobs(task, queue, calls, all_or_none)
-    if jobs and (alias := _open_transaction(task)):
+    of_integration = open_database(has_block) if waits_by_default(task) else None
+    if jobs and (alias := of_integration or awaited_transaction(task.name, task.on_commit)):
         return _enqueue_on_commit(alias, task, jobs, all_or_none)
     enqueue = get_broker(backend).enqueue
     try:
@@ -583,13 +581,6 @@ def waits_by_default(task: Task[Any, Any]) -> bool:
     Packages enqueue them in transactions: they are made for backends whose jobs are rows of the database.
     """
     return task.backend != "" and task.on_commit is None and integrations_wait()
-
-
-def _open_transaction(task: Task[Any, Any]) -> str | None:
-    """The database whose commit the jobs have to wait for."""
-    if task.backend and waits_by_default(task) and (block := open_database(has_block)):
-        return block
-    return awaited_transaction(task.name, task.on_commit)
 
 
 def _enqueue_on_commit(alias: str, task: Task[Any, Any], jobs: Sequence[NewJob], all_or_none: bool) -> Handles:
