@@ -163,27 +163,23 @@ class SheetCommand(ConsoleCommand):
         if_none: str,
     ) -> None:
         """Print the first of these rows, each with what says the cursor behind it; as JSON an object with `next`."""
-        left = iter(rows)
-        behind: Callable[[], str] = str
+        left, of_shards = iter(rows), self.readers.is_of_all_shards
+        behind: list[Callable[[], str]] = [str]  # the last row that was printed
 
-        def part() -> Iterator[Row]:
-            nonlocal behind
-            for row, latest in islice(left, limit):
-                behind = latest
-                yield row
+        def items() -> Iterator[Mapping[str, Any]]:
+            for row, behind[0] in islice(left, limit):
+                yield sheet.as_dict(row, of_shards=of_shards)
 
-        def cursor() -> str | None:
-            """That behind the last row; None if it was the last of all."""
-            text = behind()
-            return None if next(left, None) is None else text
+        def end() -> str:
+            cursor = behind[0]()  # before the next row is read
+            return f', "next": {as_json(None if next(left, None) is None else cursor)}}}'
 
         if options["json"]:
             with override("en"):
-                found = (sheet.as_dict(row, of_shards=self.readers.is_of_all_shards) for row in part())
-                self.print_json(found, f'{{"{sheet.model}s": ', lambda: f', "next": {as_json(cursor())}}}')
+                self.print_json(items(), f'{{"{sheet.model}s": ', end)
             return
-        self.print_sheet(options, sheet, part(), if_none=if_none)
-        if limit and cursor():
+        self.print_sheet(options, sheet, [row for row, _ in islice(left, limit)], if_none=if_none)
+        if limit and next(left, None) is not None:
             see = "--limit and --all" if "all" in options else "--limit"
             self.stdout.write(f"\nOnly the first {number(limit)} are shown: see {see}.")
 
