@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any
@@ -136,19 +136,12 @@ class Queues(Sheet[Queue]):
 
     def named(self, readers: Readers, overview: Overview, names: Sequence[str]) -> Sequence[Queue]:
         """These, of which some may never have been used."""
-        declared = declared_queues(readers.place)
-        used = {queue.name: queue for queue in self.used(overview, declared)}
-        unused = [name for name in names if name not in used]
-        details = readers.queues.details(unused) if unused else []
-        others = {each.name: Queue(each, is_declared=each.name in declared) for each in details}
-        return [used.get(name) or others[name] for name in names]
-
-    def used(self, overview: Overview, declared: Collection[str] = ()) -> Sequence[Queue]:
-        """Those that were used."""
+        declared, lately = declared_queues(readers.place), {row.details.name: row for row in overview.queues}
         served = Counter(name for worker in overview.living for name in worker.queues)
-        return [
-            Queue(row.details, row, served[row.details.name], row.details.name in declared) for row in overview.queues
-        ]
+        unused = [name for name in names if name not in lately]
+        details = {each.name: each for each in readers.queues.details(unused)} if unused else {}
+        details |= {name: row.details for name, row in lately.items()}
+        return [Queue(details[name], lately.get(name), served[name], name in declared) for name in names]
 
     def facts(self, row: Queue) -> Mapping[str, Any]:
         return {**asdict(row.details), "declared": row.is_declared}

@@ -90,7 +90,7 @@ def test_lines_end_with_the_last_whole_minute(broker, jobs, readers):
     throughput, _ = history_charts([row.series for row in readers.overview.read().queues], SPANS["1h"])
     assert throughput["svg"].count("<rect") == 59
     assert re.findall(r"succeeded (\d+)", throughput["svg"])[-1] in ("5", "7")  # 7 when a minute has ended since
-    assert QUEUES.used(front)[0].last_hour.counts == [0] * 59
+    assert QUEUES.named(readers, front, [QUEUE])[0].last_hour.counts == [0] * 59
 
 
 @pytest.mark.parametrize(

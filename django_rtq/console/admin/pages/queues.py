@@ -86,7 +86,8 @@ class QueueAdmin(PageAdmin):
             return self.url(name, *args, query=query).removeprefix(here)
 
         place = {name: number for number, name in enumerate(troubled)}
-        queues = sorted(QUEUES.used(front), key=lambda queue: place.get(queue.name, len(place)))
+        names = sorted((row.details.name for row in front.queues), key=lambda name: place.get(name, len(place)))
+        queues = QUEUES.named(place_of(request).readers, front, names)
         return listing(QUEUES, QUEUES.page(queues, wanted), wanted, self.viewer(request, url=short))
 
     def page(self, request: HttpRequest, name: str) -> HttpResponse:
