@@ -127,8 +127,7 @@ def test_the_context_knows_its_backend(report_tasks, report_worker):
 
 def test_another_worker_says_whom_it_does_not_serve(report_tasks, report_worker, journal):
     worker = report_worker()
-    own_tasks.note.delay("x")
-    journal.wait("start", "x")
+    journal.begin(own_tasks.note, "x")
 
     said = "does not serve the Redis of reports in TASKS: start one with rtq_worker --backend reports"
     assert worker.log.count(said) == 1

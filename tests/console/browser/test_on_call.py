@@ -36,8 +36,7 @@ def test_an_alarm_because_the_oldest_job_waits_too_long(broker, worker, journal,
         return answer.status, [each["kind"] for each in answer.json()["incidents"]]
 
     worker()
-    tasks.gate.delay("report", "gate")
-    journal.wait("start", "report")
+    journal.begin(tasks.gate, "report", "gate")
     assert health() == (200, [])
     tasks.note.using(client="bakery").delay("mail")
     wait_until(lambda: health() == (503, ["long_wait"]))
@@ -100,8 +99,7 @@ def test_who_requeued_these_jobs_and_what_became_of_them(broker, worker, journal
 def test_the_export_of_a_client_is_stuck(broker, rtq, worker, journal, page):
     rtq.queues[QUEUE].limit_clients(max_running=1)
     worker("--concurrency", "2")
-    tasks.gate.using(client="bakery").delay("pictures", "closed")
-    journal.wait("start", "pictures")
+    journal.begin(tasks.gate.using(client="bakery"), "pictures", "closed")
     export = tasks.note.using(client="bakery").delay("export")
     tasks.note.using(client="florist").delay("other")
     journal.wait("end", "other")

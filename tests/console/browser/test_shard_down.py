@@ -21,8 +21,7 @@ def admin_server(admin_servers, servers, shards):  # noqa: F811
 def export(servers, worker, journal):  # noqa: F811
     """A job that runs in shard 1, and waits for its gate. Then that shard stops to answer."""
     worker()
-    export = tasks.gate.using(client=client_of(1)).delay("export", "gate")
-    journal.wait("start", "export")
+    export = journal.begin(tasks.gate.using(client=client_of(1)), "export", "gate")
     servers[1].pause()
     yield export
     servers[1].resume()

@@ -50,8 +50,7 @@ def test_lines_are_there_while_the_job_runs(rtq_worker, journal, readers, concur
 
 def test_what_it_logged_before_its_process_was_killed_is_kept(rtq_worker, journal, readers, redis):
     rtq_worker(**LOGS)
-    job = logging_tasks.die_when_told.delay("a", "gate")
-    journal.wait("start", "a")
+    job = journal.begin(logging_tasks.die_when_told, "a", "gate")
     wait_until(lambda: texts(readers, job))
     journal.open("gate")
     wait_until(lambda: job.refresh().state is JobState.DEAD)
@@ -81,8 +80,7 @@ def test_odd_records_harm_nobody(rtq_worker, readers):
 
 def test_jobs_run_on_while_redis_is_away_and_their_lines_come_later(start, fragile, journal):
     start(**LOGS)
-    job = logging_tasks.say_and_wait.delay("a", "gate")
-    journal.wait("start", "a")
+    job = journal.begin(logging_tasks.say_and_wait, "a", "gate")
     wait_until(lambda: texts(readers_of(), job))
     fragile.kill()
     journal.open("gate")

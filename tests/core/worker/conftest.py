@@ -58,6 +58,12 @@ class Journal:
         wait_until(lambda: len(self.entries(word, name)) >= times, seconds)
         return self.entries(word, name)[times - 1]
 
+    def begin(self, task, name, *arguments):
+        """Send a job, and wait for its start."""
+        handle = task.delay(name, *arguments)
+        self.wait("start", name)
+        return handle
+
 
 @pytest.fixture(autouse=True)
 def databases_of_the_session():

@@ -92,15 +92,17 @@ def assert_conserved(redis):
     assert records(redis) == found.keys()
 
 
-def assert_all_settled(redis):
-    """Nothing waits and nothing runs: every job is finished or dead."""
+def assert_all_settled(redis, *workers):
+    """When these have stopped, nothing waits and nothing runs: every job is finished or dead."""
+    for worker in workers:
+        worker.stop()
     assert_conserved(redis)
     assert records(redis) == dead(redis)
 
 
-def assert_nothing_left(redis):
-    """All jobs are finished, and of the keys only those are left that are kept for a time."""
-    assert_all_settled(redis)
+def assert_nothing_left(redis, *workers):
+    """When these have stopped, all jobs are finished, and of the keys only those are left that are kept for a time."""
+    assert_all_settled(redis, *workers)
     assert not dead(redis)
     left = [pair for pair in keys_of(redis) if pair[1].partition(":")[0] not in KEPT + COUNTED]
     assert not left, left

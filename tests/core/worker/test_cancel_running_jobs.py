@@ -43,8 +43,7 @@ def test_a_job_is_stopped_and_the_worker_goes_on(rtq_worker, redis, journal, con
     assert worker.child == child
     assert journal.starts("long") == 1
     assert f"cancelled job {job.id} of queue default" in worker.log
-    worker.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, worker)
     assert not redis.exists("{rtq:default}:cancel_requests")
 
 
@@ -54,8 +53,7 @@ def test_a_job_that_heeds_nothing_is_terminated_and_its_neighbours_are_given_bac
 ):
     worker = rtq_worker("--concurrency", concurrency, LEASE_SECONDS=1000)
     beside = tasks.gate.delay("beside", "gate") if concurrency > 1 else None
-    job = long_tasks.hog.using(max_attempts=3).delay("hog", 60)
-    journal.wait("start", "hog")
+    job = journal.begin(long_tasks.hog.using(max_attempts=3), "hog", 60)
 
     job.cancel()  # it cannot hear
     cancel_running(job, terminate=True)
@@ -69,15 +67,13 @@ def test_a_job_that_heeds_nothing_is_terminated_and_its_neighbours_are_given_bac
     assert journal.starts("hog") == 1
     assert "is to be terminated" in worker.log
     assert "out of memory" not in worker.log
-    worker.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, worker)
 
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_asked_it_never_runs_again_though_its_worker_is_killed(rtq_worker, redis, journal, whole):
     worker = rtq_worker(LEASE_SECONDS=1)
-    job = long_tasks.deaf.delay("deaf")
-    journal.wait("start", "deaf")
+    job = journal.begin(long_tasks.deaf, "deaf")
     assert job.cancel() == "asked"
     journal.wait("ignored", "deaf")
 

@@ -21,8 +21,7 @@ def state_of(handle):
 
 def test_a_job_whose_child_is_killed_runs_again_long_before_its_lease_is_over(rtq_worker, redis, journal):
     worker = rtq_worker(LEASE_SECONDS=1000)
-    job = tasks.gate.delay("victim", "gate")
-    journal.wait("start", "victim")
+    job = journal.begin(tasks.gate, "victim", "gate")
 
     os.kill(worker.child, signal.SIGKILL)
     again = journal.wait("start", "victim", times=2)
@@ -33,8 +32,7 @@ def test_a_job_whose_child_is_killed_runs_again_long_before_its_lease_is_over(rt
     assert job.refresh().attempt == 2
     assert "SIGKILL" in worker.log
     assert job.id in worker.log
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)
 
 
 def test_what_was_finished_does_not_run_again_when_others_take_the_process_down(rtq_worker, redis, journal):
@@ -51,8 +49,7 @@ def test_what_was_finished_does_not_run_again_when_others_take_the_process_down(
     assert sorted(name for name in journal.names() if not name.startswith("killer")) == sorted(names)  # each once
     assert [handle.result for handle in handles] == names
     assert len(dead(redis)) == 10
-    worker.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, worker)
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
@@ -76,8 +73,7 @@ def test_every_way_to_die_is_a_crash_and_the_innocent_all_succeed(rtq_worker, re
     assert attempts == {1} or (concurrency > 1 and attempts <= {1, 2})  # once suspected, then cleared
     assert redis.hlen("{rtq:default}:crashes") == len(poison)
     assert worker.is_running
-    worker.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, worker)
 
 
 @pytest.mark.parametrize(("how", "slots"), [("kill", 4), ("late", 1)])
@@ -99,8 +95,7 @@ def test_others_do_not_wait_for_a_client_whose_jobs_crash(rtq_worker, redis, jou
     assert waiting >= len(crashing) / 4
     assert dead(redis) == {job.id for job in crashing}
     assert "replacements are delayed" not in worker.log
-    worker.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, worker)
 
 
 def test_metrics_of_tasks_add_up_to_those_of_the_queue_beside_kills(rtq_worker, redis, journal):
@@ -164,14 +159,12 @@ def test_children_die_with_their_supervisor_and_another_takes_over_after_the_lea
 
     assert {entry.pid for entry in again} <= set(second.children)
     assert {(job.state, job.refresh().attempt) for job in jobs} == {(JobState.SUCCEEDED, 2)}
-    second.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, second)
 
 
 def test_a_worker_that_was_stopped_past_its_lease_changes_nothing_when_it_goes_on(rtq_worker, redis, journal):
     sleeper = rtq_worker(LEASE_SECONDS=1)
-    job = tasks.gate.delay("job", "gate")
-    journal.wait("start", "job")
+    job = journal.begin(tasks.gate, "job", "gate")
     name = redis.zrange("{rtq:default}:workers", 0, -1)
     other = rtq_worker(LEASE_SECONDS=15)  # it is stopped for a while, too
 

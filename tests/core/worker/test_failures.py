@@ -30,8 +30,7 @@ def test_whatever_a_job_raises_it_has_failed_and_the_worker_goes_on(rtq_worker, 
     assert "django_rtq/core/worker" not in errors["base"]["traceback"]
     assert after.state is JobState.SUCCEEDED
     assert worker.child == child
-    worker.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, worker)
 
 
 def test_an_unknown_task_is_parked_without_being_counted_and_dead_after_a_day(rtq_worker, redis, broker, journal):
@@ -91,8 +90,7 @@ def test_records_that_cannot_be_read_are_buried_as_they_are(rtq_worker, redis, b
     assert {kind for kind, job_id in jobs.items() if not redis.hget("{rtq:default}:errors", job_id)} == set()
     assert after.state is JobState.SUCCEEDED
     assert worker.child == child
-    worker.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, worker)
 
 
 ODD_IDS = {"long": b"0" * 256, "very long": b"0" * 70_000, "no text": b"\xff\xfe", "empty": b""}
@@ -129,5 +127,4 @@ def test_a_settlement_that_is_refused_holds_up_nobody_else(rtq_worker, redis, br
     wait_until(lambda: stuck.state is JobState.SUCCEEDED)
 
     assert journal.starts("stuck") == 1
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)

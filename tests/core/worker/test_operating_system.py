@@ -26,8 +26,7 @@ def test_processes_that_a_job_forks_can_be_terminated_at_once(rtq_worker, redis,
     worker = rtq_worker("--concurrency", concurrency)
 
     assert result(signal_tasks.terminate_processes.delay(20)) == [-signal.SIGTERM] * 20
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)
 
 
 def test_a_program_that_a_job_starts_heeds_an_interrupt(rtq_worker, redis, journal):
@@ -64,8 +63,7 @@ def test_a_job_that_takes_signals_takes_them_for_itself_alone(rtq_worker, redis,
 
     assert after[:3] == before[:3] == ["on_stop_signal", "ignore_signal", "on_control_signal"]
     assert taken.state.is_final
-    job = tasks.gate.delay("job", "gate")
-    journal.wait("start", "job")
+    job = journal.begin(tasks.gate, "job", "gate")
     worker.kill_group(signal.SIGINT)  # as a terminal does at Ctrl-C
     wait_until(lambda: "stopping: running jobs have" in worker.log)
     journal.open("gate")

@@ -40,8 +40,7 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(
 ):
     worker = rtq_worker("--concurrency", concurrency, "--processes", 2)
     one, other = found_workers(readers, 2)
-    running = tasks.gate.delay("running", "gate")
-    journal.wait("start", "running")
+    running = journal.begin(tasks.gate, "running", "gate")
     assert one.supervisor_name == other.supervisor_name
 
     rtq.workers[one.name].quiet()
@@ -59,8 +58,7 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_and_stays(
     assert waiting.get(PATIENCE) == "waiting"
     assert len(worker.children) == 2
     wait_until(lambda: is_quiet(readers) == [False, False])
-    worker.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, worker)
 
 
 def test_a_process_with_a_new_name_is_known_at_once(rtq_worker, redis, broker, readers):
@@ -80,8 +78,7 @@ def test_a_process_with_a_new_name_is_known_at_once(rtq_worker, redis, broker, r
 def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, readers, rtq, journal):
     worker = rtq_worker()
     (found,) = found_workers(readers)
-    job = tasks.loop.delay("loop")
-    journal.wait("start", "loop")
+    job = journal.begin(tasks.loop, "loop")
     rtq.workers[found.name].quiet()
     wait_until(lambda: "is quiet" in worker.log)
     child = worker.child
@@ -97,8 +94,7 @@ def test_who_takes_the_place_of_a_dead_process_is_quiet_too(rtq_worker, redis, r
 def test_a_worker_that_is_told_to_stop_finishes_what_runs_and_leaves(rtq_worker, redis, readers, rtq, journal):
     worker = rtq_worker()
     (found,) = found_workers(readers)
-    running = tasks.gate.delay("running", "gate")
-    journal.wait("start", "running")
+    running = journal.begin(tasks.gate, "running", "gate")
 
     rtq.workers[found.name].stop()
     wait_until(lambda: "stopping: running jobs have" in worker.log)
@@ -141,8 +137,7 @@ def lane(redis):
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_the_first_signal_lets_running_jobs_finish_and_claims_nothing_more(rtq_worker, redis, journal, concurrency):
     worker = rtq_worker("--concurrency", concurrency)
-    job = tasks.gate.delay("running", "gate")
-    journal.wait("start", "running")
+    job = journal.begin(tasks.gate, "running", "gate")
     worker.kill(signal.SIGTERM)
     wait_until(lambda: "running jobs have 25 s" in worker.log and not redis.waiting_workers())
     waiting = tasks.note.delay_many([((f"later-{i}",), {}) for i in range(3)])
@@ -167,8 +162,7 @@ def test_when_the_time_is_over_a_job_is_given_back_in_front_and_nothing_is_count
     rtq_worker, redis, journal, concurrency
 ):
     worker = rtq_worker("--drain-seconds", "0.3", "--concurrency", concurrency)
-    job = tasks.gate.delay("running", "never")
-    journal.wait("start", "running")
+    job = journal.begin(tasks.gate, "running", "never")
     worker.kill(signal.SIGTERM)
     wait_until(lambda: "running jobs have 0.3 s" in worker.log and not redis.waiting_workers())
     waiting = tasks.note.delay("later")
@@ -209,8 +203,7 @@ def test_an_idle_worker_does_not_end_its_wait_first(rtq_worker, redis):
 
 def test_a_signal_to_the_whole_process_group_is_one_signal(rtq_worker, redis, journal):
     worker = rtq_worker("--processes", 2)
-    job = tasks.gate.delay("running", "gate")  # and the other process is idle
-    journal.wait("start", "running")
+    job = journal.begin(tasks.gate, "running", "gate")  # and the other process is idle
     worker.kill_group(signal.SIGINT)
     wait_until(lambda: "a second signal" in worker.log)
     journal.open("gate")
@@ -224,8 +217,7 @@ def test_a_signal_to_the_whole_process_group_is_one_signal(rtq_worker, redis, jo
 
 def test_a_job_that_may_run_only_once_is_not_given_back_half_done(rtq_worker, redis, journal):
     worker = rtq_worker("--drain-seconds", "0")
-    job = tasks.gate.using(max_attempts=1, max_crashes=0).delay("once", "never")
-    journal.wait("start", "once")
+    job = journal.begin(tasks.gate.using(max_attempts=1, max_crashes=0), "once", "never")
     worker.stop()
 
     assert job.state is JobState.DEAD

@@ -19,8 +19,7 @@ def test_nothing_is_lost_when_redis_is_killed_while_jobs_run_and_wait(start, cli
     names = [f"job-{i}" for i in range(30)]
     handles = tasks.sleep.delay_many([((name, 0.05), {}) for name in names])
     later = tasks.note.using(run_after=0.2).delay("later")
-    running = tasks.gate.using(at_front=True).delay("running", "gate")
-    journal.wait("start", "running")
+    running = journal.begin(tasks.gate.using(at_front=True), "running", "gate")
     for _ in range(3):
         fragile.kill()
         ends = journal.ends()
@@ -69,8 +68,7 @@ def test_what_was_finished_is_told_before_a_process_leaves_however_long_redis_is
     start, client, fragile, journal, why, concurrency
 ):
     worker = start("--concurrency", concurrency, *(["--max-jobs", 1] if why == "it is old" else []), LEASE_SECONDS=10)
-    job = tasks.gate.delay("job", "gate")
-    journal.wait("start", "job")
+    job = journal.begin(tasks.gate, "job", "gate")
     fragile.kill()
     if why == "it is stopped":
         worker.kill(signal.SIGTERM)
@@ -110,8 +108,7 @@ def ended_once(start, client, fragile, journal):
 
     def end(concurrency, task):
         worker = start("--concurrency", concurrency, LEASE_SECONDS=10)
-        job = task.using(max_crashes=0, max_attempts=1, time_limit=30).delay("once", "gate")
-        journal.wait("start", "once")
+        job = journal.begin(task.using(max_crashes=0, max_attempts=1, time_limit=30), "once", "gate")
         fragile.kill()
         journal.open("gate")
         journal.wait("end", "once")
@@ -155,8 +152,7 @@ def test_workers_drain_a_server_whose_memory_is_full(rtq_worker, redis, journal)
         wait_until(lambda: not records(redis))
     assert {handle.state for handle in [*handles, crashing, failing]} == {JobState.SUCCEEDED}
     assert "lost its lease" not in worker.log
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)
 
 
 @pytest.mark.parametrize("is_busy", [True, False], ids=["busy", "idle"])
@@ -165,8 +161,7 @@ def test_a_worker_that_is_told_to_stop_does_not_wait_for_a_redis_that_hangs(star
     drain_seconds = 1.0 if signals == 1 else 60.0
     worker = start("--drain-seconds", drain_seconds, LEASE_SECONDS=15)
     if is_busy:
-        tasks.gate.delay("running", "gate")
-        journal.wait("start", "running")
+        journal.begin(tasks.gate, "running", "gate")
     fragile.pause()
     worker.kill(signal.SIGTERM)
     since = time.monotonic()

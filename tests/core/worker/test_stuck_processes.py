@@ -35,8 +35,7 @@ def test_jobs_behind_one_that_holds_the_interpreter_lock_are_run_by_others(rtq_w
     assert "which no longer held the jobs" not in worker.log
     after = tasks.note.delay("after")
     wait_until(lambda: state_of(after) is JobState.SUCCEEDED)
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)
 
 
 def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redis, journal):
@@ -54,5 +53,4 @@ def test_jobs_that_a_frozen_process_was_given_are_run_by_others(rtq_worker, redi
     wait_until(lambda: f"process {frozen} of worker {name.decode()} is frozen: no sign of life" in worker.log)
     os.kill(frozen, signal.SIGCONT)
     wait_until(lambda: workers_of(redis, frozen) not in ([], [name]))
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)

@@ -32,8 +32,7 @@ def test_a_job_that_runs_too_long_gets_an_exception_and_has_failed(rtq_worker, r
         assert "0.2 s" in details.errors[-1]["error"]
     assert {job.state for job in in_time} == {JobState.SUCCEEDED}
     assert worker.child == child
-    worker.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, worker)
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -62,5 +61,4 @@ def test_a_job_that_does_not_heed_its_limit_is_killed_and_has_failed(rtq_worker,
             in worker.log
         )
     )
-    worker.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, worker)

@@ -40,8 +40,7 @@ def test_each_job_runs_once_in_batches_of_its_client(worker, journal, redis, arg
     assert all(len({name[0] for name in batch}) == 1 for batch in batches(journal))
     assert len(batches(journal)) < 285 / 3
     assert {job.state for job in jobs} == {JobState.SUCCEEDED}
-    started.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, started)
 
 
 def test_a_crash_counts_for_all_that_ran_and_then_the_culprit_runs_alone(worker, journal, redis):

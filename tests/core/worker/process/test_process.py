@@ -316,6 +316,5 @@ def test_a_job_says_how_far_it_is(rtq_worker, redis, journal, concurrency, task)
     for job in jobs:
         assert job.get(PATIENCE) == job.id
         assert job.refresh().progress is None
-    worker.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, worker)
     assert not redis.exists("{rtq:default}:progress")

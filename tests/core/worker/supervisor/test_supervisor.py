@@ -22,8 +22,7 @@ def test_a_process_is_replaced_after_so_many_jobs(rtq_worker, redis, journal, co
     pids = [job.result[0] for job in jobs]
     assert len(set(pids)) == 5
     assert max(pids.count(pid) for pid in pids) == 10
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)
 
 
 def test_a_process_that_has_grown_too_large_is_replaced(rtq_worker, redis, journal):
@@ -34,8 +33,7 @@ def test_a_process_that_has_grown_too_large_is_replaced(rtq_worker, redis, journ
     wait_until(lambda: done(jobs))
 
     assert len({job.result[0] for job in jobs}) == 2
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)
 
 
 def test_with_shuffle_no_queue_starves_another(rtq_worker, redis, journal):
@@ -48,8 +46,7 @@ def test_with_shuffle_no_queue_starves_another(rtq_worker, redis, journal):
     last = {name: len(names) - 1 - names[::-1].index(name) for name in queues}
     first = {name: names.index(name) for name in queues}
     assert max(first.values()) < min(last.values())
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)
 
 
 def test_a_forked_copy_of_a_process_does_not_go_on_as_the_worker(rtq_worker, redis, journal):
@@ -59,8 +56,7 @@ def test_a_forked_copy_of_a_process_does_not_go_on_as_the_worker(rtq_worker, red
 
     assert {job.result[0] for job in jobs[1:]} == {worker.child}
     assert jobs[0].state is JobState.SUCCEEDED
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)
 
 
 def test_an_idle_worker_asks_for_work_without_a_token(rtq_worker, redis, journal):
@@ -74,8 +70,7 @@ def test_an_idle_worker_asks_for_work_without_a_token(rtq_worker, redis, journal
     wait_until(lambda: journal.starts("unannounced") == 1)
     wait_until(lambda: not records(redis))
     assert job
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)
 
 
 def queued_without_token(pipe):

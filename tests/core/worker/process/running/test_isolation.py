@@ -25,8 +25,7 @@ def test_language_time_zone_and_transactions_do_not_leak(rtq_worker, redis, jour
     assert [job.result for job in seen] == [["en", "UTC", False]] * len(seen)
     # Of a coroutine after its outcome.
     wait_until(lambda: worker.log.count("a job left a transaction open on database 'default': rolled back") == 6)
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
@@ -42,8 +41,7 @@ def test_a_broken_database_connection_is_replaced_and_the_query_log_stays_short(
 
     assert {job.result[0] for job in [*fine, *after]} == {42}
     assert max(job.result[1] for job in [*fine, *after]) <= 6  # of the job itself; those of a start included
-    worker.stop()
-    assert_all_settled(redis)
+    assert_all_settled(redis, worker)
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
@@ -57,5 +55,4 @@ def test_a_connection_that_cannot_be_closed_is_no_failure_of_the_job(rtq_worker,
     assert after.result[0] == 42
     assert (job.state, journal.starts("job")) == (JobState.SUCCEEDED, 1)
     assert "cannot close a connection to database 'default': dropped it" in worker.log
-    worker.stop()
-    assert_nothing_left(redis)
+    assert_nothing_left(redis, worker)
