@@ -1,7 +1,6 @@
 """JobHandle returns the state of its job in every state, and its result when it is over."""
 
 import json
-import threading
 from datetime import timedelta
 
 import pytest
@@ -15,7 +14,7 @@ from tests.support.apps import needs, readers_of
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle, settlement
 from tests.support.redis_server import UNREACHABLE
 from tests.support.single_steps import promote
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, start_thread, wait_until
 
 TASK = "tests.core.test_handle.add"
 
@@ -193,8 +192,7 @@ def later(redis):
             wait_until(lambda: any(client["cmd"] in ("blmove", "blpop") for client in redis.client_list()))
             action()
 
-        threads.append(threading.Thread(target=wait_and_act))
-        threads[-1].start()
+        threads.append(start_thread(wait_and_act))
 
     yield start
     for thread in threads:

@@ -23,6 +23,7 @@ from django_rtq.models import CommittedJob
 from django_rtq.testing import drain, eager
 from tests.app import journal, once_tasks
 from tests.support.snapshots import live_jobs
+from tests.support.waiting import start_thread
 
 
 def pay(order):
@@ -157,8 +158,7 @@ def be_the_victim_of_a_deadlock(context):
 
     with connection.cursor() as cursor:
         cursor.execute("UPDATE django_rtq_committedjob SET queue = 'y' WHERE job_id = 'first'")
-        other = threading.Thread(target=lock_the_other_way_round)
-        other.start()
+        other = start_thread(lock_the_other_way_round)
         holds_second.wait()
         with suppress(OperationalError):
             cursor.execute("UPDATE django_rtq_committedjob SET queue = 'y' WHERE job_id = 'second'")

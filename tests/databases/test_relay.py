@@ -1,7 +1,6 @@
 """The relay moves rows of the outbox to Redis that the process that enqueued them has left."""
 
 import json
-import threading
 import time
 from datetime import timedelta
 
@@ -22,7 +21,7 @@ from django_rtq.models import OutboxJob
 from tests.app.tasks import note
 from tests.databases.test_outbox import UNREACHABLE
 from tests.support.jobs import QUEUE, claim, job_id, new_job, receiving, settle
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, start_thread
 
 
 @task(unique=True)
@@ -230,9 +229,7 @@ def test_two_relays_take_different_rows(leave, database, names):
             found.append(move())
             connections.close_all()
 
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join(PATIENCE)
+        start_thread(other).join(PATIENCE)
         assert found == [1]
         assert names() == ["b"]
     assert OutboxJob.objects.get() == first

@@ -1,6 +1,5 @@
 """The view for health checks."""
 
-import threading
 import time
 
 import pytest
@@ -13,7 +12,7 @@ from django_rtq.monitoring.health import health_view
 from tests.console.incidents.conftest import declared  # noqa: F401
 from tests.support.jobs import dead_job, queued_job
 from tests.support.redis_server import UNREACHABLE
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, start_thread
 
 RTQ_OPTIONS = {"INCIDENTS": {"ignore": ["redis_volatile", "queues_without_worker"]}}
 urlpatterns = [path("health/rtq/", health_view)]
@@ -87,9 +86,7 @@ def test_of_many_requests_at_once_one_asks_redis(broker, client, later, round_tr
     asked, answers = len(round_trips), []
     request = RequestFactory().get("/health/rtq/")
     with health._lock:
-        threads = [threading.Thread(target=lambda: answers.append(health_view(request).status_code)) for _ in range(5)]
-        for thread in threads:
-            thread.start()
+        threads = [start_thread(lambda: answers.append(health_view(request).status_code)) for _ in range(5)]
     for thread in threads:
         thread.join(PATIENCE)
 

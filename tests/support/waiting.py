@@ -1,5 +1,6 @@
 """Waiting for something that happens in another thread or process."""
 
+import threading
 import time
 
 PATIENCE = 40.0  # seconds: enough on a busy machine, and less than what anything falls back to
@@ -12,6 +13,13 @@ def wait_until(condition, seconds=PATIENCE):
         waited = time.monotonic() - began
         assert waited < seconds, "it did not happen in time"
         time.sleep(min(max(waited / 20, 0.005), 0.02))
+
+
+def start_thread(target, *arguments):
+    """Call it in a thread, which ends with the process at the latest."""
+    thread = threading.Thread(target=target, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 def server_ms(redis):

@@ -1,7 +1,6 @@
 """eager() runs jobs where they are enqueued, through the code of a worker."""
 
 import asyncio
-import threading
 import time
 from datetime import datetime, timedelta, timezone
 
@@ -12,6 +11,7 @@ from django_rtq import JobState, current_job, signals, task
 from django_rtq.exceptions import Bury, DuplicateJob, JobFailed, Retry, TimeLimitExceeded, Unserializable, WrongState
 from django_rtq.testing import eager
 from tests.support.jobs import receiving
+from tests.support.waiting import start_thread
 from tests.testing import tasks
 from tests.testing.tasks import charge, describe, fetch, flaky, give_up, later, once, outer, send_mail
 
@@ -141,9 +141,7 @@ def test_time_limits_are_enforced_on_request(runs):
             aslow.delay(5)
         slow.using(time_limit=20).delay(0)
         in_thread = []
-        thread = threading.Thread(target=lambda: in_thread.append(slow.using(time_limit=20).delay(0).state))
-        thread.start()
-        thread.join()
+        start_thread(lambda: in_thread.append(slow.using(time_limit=20).delay(0).state)).join()
         assert in_thread == [JobState.SUCCEEDED]
 
 

@@ -24,7 +24,7 @@ from tests.scale.shards.conftest import client_of
 from tests.support.jobs import claimed_jobs, let_lapse, new_job, read_all, settle
 from tests.support.redis_server import UNREACHABLE, Redis
 from tests.support.shard_servers import on_servers
-from tests.support.waiting import wait_until
+from tests.support.waiting import start_thread, wait_until
 
 RTQ = "/admin/django_rtq/"
 QUEUE = f"{RTQ}queue/default/"
@@ -472,8 +472,7 @@ def test_two_viewers_at_once_both_get_the_answers(three):
         gate.wait(10)
         return readers.place
 
-    first = threading.Thread(target=lambda: answers.append(AllShards().every(slow)))
-    first.start()
+    first = start_thread(lambda: answers.append(AllShards().every(slow)))
     wait_until(lambda: any(thread.name == "rtq-shard-2" for thread in threading.enumerate()))
     answers.append(AllShards().every(lambda readers: readers.place))
     gate.set()

@@ -4,13 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
 from tests.support.commands import run
 from tests.support.forked_commands import ROOT
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, start_thread, wait_until
 
 pytestmark = pytest.mark.long
 
@@ -95,8 +94,7 @@ def wait_for_line(process, text):
             if text in line:
                 break
 
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
+    reader = start_thread(read)
     reader.join(PATIENCE)
     assert not reader.is_alive(), f"it has not said: {text}"
 

@@ -1,13 +1,12 @@
 """A release ends one wait, and a signal ends none too late."""
 
 import signal
-import threading
 import time
 
 import pytest
 
 from django_rtq.core.threads import BinarySemaphore
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, start_thread, wait_until
 
 
 @pytest.fixture
@@ -27,8 +26,7 @@ def test_releases_before_it_is_acquired_count_as_one(semaphore):
 
 def test_a_release_wakes_the_thread_that_waits(semaphore):
     acquired = []
-    thread = threading.Thread(target=lambda: acquired.append(semaphore.acquire(PATIENCE)))
-    thread.start()
+    thread = start_thread(lambda: acquired.append(semaphore.acquire(PATIENCE)))
     semaphore.release()
     thread.join(PATIENCE)
 

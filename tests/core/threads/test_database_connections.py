@@ -1,6 +1,5 @@
 """Database connections are closed after code of the project has run."""
 
-import threading
 from contextlib import contextmanager
 
 import pytest
@@ -8,15 +7,13 @@ from django.db import connection, connections
 
 from django_rtq.core import threads
 from django_rtq.core.threads import Loop
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, start_thread, wait_until
 
 
 def in_thread(act):
     """What a thread of its own makes of it: its connections are its own, too."""
     answers = []
-    thread = threading.Thread(target=lambda: answers.append(act()))
-    thread.start()
-    thread.join(PATIENCE)
+    start_thread(lambda: answers.append(act())).join(PATIENCE)
     (answer,) = answers
     return answer
 

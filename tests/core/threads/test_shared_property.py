@@ -3,7 +3,7 @@
 import threading
 
 from django_rtq.core.broker.broker import shared_property
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, start_thread
 
 
 class Owner:
@@ -19,9 +19,7 @@ class Owner:
 
 def test_threads_that_ask_at_once_get_the_same_value():
     owner, seen = Owner(), []
-    threads = [threading.Thread(target=lambda: seen.append(owner.value)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
+    threads = [start_thread(lambda: seen.append(owner.value)) for _ in range(2)]
     for thread in threads:
         thread.join(PATIENCE)
 

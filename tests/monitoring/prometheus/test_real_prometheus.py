@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-import threading
 import urllib.parse
 import urllib.request
 
@@ -17,7 +16,7 @@ from testproject.redis_server import free_port
 from tests.markdown import ROOT, blocks, read, rows, section
 from tests.monitoring.prometheus.samples import Samples
 from tests.support.jobs import QUEUE, claimed_job, dead_job, queued_job
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, start_thread, wait_until
 
 pytestmark = pytest.mark.long
 
@@ -168,8 +167,7 @@ def test_the_page_lists_all_metrics():
 def prometheus(tmp_path, busy):
     """A Prometheus that scrapes the metrics; gives back a function that runs a query."""
     server = metrics_server("127.0.0.1", 0)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
+    thread = start_thread(server.serve_forever)
     port = free_port()
     config = {
         "global": {"scrape_interval": "200ms", "evaluation_interval": "200ms"},

@@ -1,7 +1,6 @@
 """A slot that moves to another master key by key: nothing is lost, and nobody is refused."""
 
 import asyncio
-import threading
 
 import pytest
 import redis as redis_py
@@ -17,7 +16,7 @@ from django_rtq.exceptions import BrokerError
 from tests.app import tasks
 from tests.support.jobs import QUEUE, new_job
 from tests.support.redis_cluster import SLOT, PrivateCluster, ask, owner_seen_by
-from tests.support.waiting import wait_until
+from tests.support.waiting import start_thread, wait_until
 
 WORKER = "w1"
 
@@ -118,8 +117,7 @@ def test_a_reader_that_blocks_goes_with_the_slot(broker, movable):
 def test_a_wait_for_the_end_of_a_job_goes_with_the_slot(broker, movable):
     handle = tasks.note.delay("x")
     results = []
-    waiter = threading.Thread(target=lambda: results.append(handle.get(timeout=30)))
-    waiter.start()
+    waiter = start_thread(lambda: results.append(handle.get(timeout=30)))
     wait_until(lambda: b"rtq:wait" in ask(movable.owner(), "CLIENT LIST"))
     movable.move()
 

@@ -1,6 +1,5 @@
 """delay() and its kin find the shard of each job, also in a Cluster, and handles find their jobs there."""
 
-import threading
 import uuid
 from itertools import cycle
 
@@ -39,7 +38,7 @@ from tests.support.jobs import new_job
 from tests.support.redis_cluster import SLOTS, PrivateCluster
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE
 from tests.support.shard_servers import on_servers
-from tests.support.waiting import wait_until
+from tests.support.waiting import start_thread, wait_until
 
 
 def test_ids_name_their_shard_and_stay_uuids_with_a_time():
@@ -163,9 +162,7 @@ def test_get_waits_in_the_shard_of_the_job(shards, journal):
     with pytest.raises(ResultTimeout):
         handles[1].get(0.01)
     ends = []
-    waits = [threading.Thread(target=lambda handle=handle: ends.append(handle.get(60))) for handle in handles]
-    for wait in waits:
-        wait.start()
+    waits = [start_thread(lambda handle=handle: ends.append(handle.get(60))) for handle in handles]
     for place in ("", shard_place(1)):
         with substitute_broker(get_broker(place)):
             drain()
@@ -232,8 +229,7 @@ def test_all_packets_are_sent_before_a_reply_is_read(servers, shards):
     by_client = tasks.note.using(client=lambda name: client_of(name % 2))
     by_client.delay_many([((i,), {}) for i in range(4)])  # connections are there, and both servers know the script
     servers[0].pause()
-    calls = threading.Thread(target=by_client.delay_many, args=([((i,), {}) for i in range(10)],))
-    calls.start()
+    calls = start_thread(by_client.delay_many, [((i,), {}) for i in range(10)])
     try:
         wait_until(lambda: waiting(shards[1]) == 7)
         assert calls.is_alive()

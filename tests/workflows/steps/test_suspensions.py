@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import sys
-import threading
 from contextlib import suppress
 from datetime import timedelta
 
@@ -11,6 +10,7 @@ import pytest
 
 from django_rtq import InvalidStep, JobSuspended, task, workflow
 from django_rtq.testing import drain
+from tests.support.waiting import start_thread
 
 pytestmark = pytest.mark.usefixtures("broker")
 done = []
@@ -83,9 +83,7 @@ def sleeps_in_a_thread(context):
         with suppress(JobSuspended):
             context.sleep(60)
 
-    thread = threading.Thread(target=nap)
-    thread.start()
-    thread.join()
+    start_thread(nap).join()
 
 
 async def gathers(context):

@@ -4,7 +4,6 @@ loop."""
 import asyncio
 import gc
 import os
-import threading
 import warnings
 
 import pytest
@@ -20,7 +19,7 @@ from django_rtq.exceptions import BrokerError, BrokerFull, BrokerRefused, Broker
 from testproject.redis_server import PrivateRedis, free_port
 from tests.support.jobs import QUEUE
 from tests.support.tls import Certificate, skipped_without_tls
-from tests.support.waiting import wait_until
+from tests.support.waiting import start_thread, wait_until
 
 COUNT = ("INCR", "rtq:counter")
 
@@ -263,9 +262,7 @@ def test_several_threads_have_event_loops_at_once(redis, broker):
         for _ in range(50):
             await asyncio.gather(*(broker.async_redis.execute([COUNT]) for _ in range(5)))
 
-    threads = [threading.Thread(target=asyncio.run, args=(call(),)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
+    threads = [start_thread(asyncio.run, call()) for _ in range(4)]
     for thread in threads:
         thread.join()
 

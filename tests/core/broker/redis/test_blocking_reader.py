@@ -11,7 +11,7 @@ from django_rtq.core.broker.redis.blocking_reader import BlockingReader
 from django_rtq.core.broker.redis.speedups import FINE_SECONDS
 from django_rtq.exceptions import BrokerUnavailable
 from tests.support.jobs import QUEUE
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, start_thread, wait_until
 
 
 @pytest.fixture
@@ -62,9 +62,7 @@ def test_it_can_be_ended_from_another_thread(reader):
     socket = reader._connection._sock
     reader.interrupt()
     assert socket.fileno() > 0
-    thread = threading.Thread(target=wait)
-    thread.start()
-    thread.join(PATIENCE)
+    start_thread(wait).join(PATIENCE)
 
     assert ended.is_set()
     assert socket.fileno() == -1

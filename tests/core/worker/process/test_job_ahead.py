@@ -1,7 +1,6 @@
 """One job that a process has claimed waits while another one runs."""
 
 import os
-import threading
 
 import pytest
 
@@ -13,7 +12,7 @@ from django_rtq.core.worker.shared_memory import SharedState
 from tests.app import tasks
 from tests.core.worker.conservation import assert_all_settled, places
 from tests.support.jobs import QUEUE
-from tests.support.waiting import wait_until
+from tests.support.waiting import start_thread, wait_until
 
 
 @pytest.fixture
@@ -31,8 +30,7 @@ def meanwhile():
     threads = []
 
     def start(act):
-        threads.append(threading.Thread(target=act))
-        threads[-1].start()
+        threads.append(start_thread(act))
 
     yield start
     for thread in threads:

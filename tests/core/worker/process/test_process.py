@@ -21,7 +21,7 @@ from tests.core.worker.claimed_runs import claim_unread
 from tests.core.worker.conservation import assert_all_settled, places
 from tests.support.apps import needs
 from tests.support.jobs import QUEUE, queued_job, receiving
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, start_thread, wait_until
 
 SUPERVISOR, INIT = 4711, 1
 
@@ -157,8 +157,7 @@ def test_who_drains_sleeps_while_the_last_jobs_run(make, redis, journal):
         journal.open("first")
 
     child._runner.wait = note
-    stopper = threading.Thread(target=stop)
-    stopper.start()
+    stopper = start_thread(stop)
     assert child.run() == EXIT_DONE
     stopper.join()
 
@@ -269,9 +268,7 @@ def test_words_from_many_threads_are_all_heard(reports):
         for number in range(300):
             reports.report("w1", "mail", job, str(number))
 
-    threads = [threading.Thread(target=talk, args=[str(job)]) for job in range(8)]
-    for thread in threads:
-        thread.start()
+    threads = [start_thread(talk, str(job)) for job in range(8)]
     for thread in threads:
         thread.join()
     last = {}

@@ -1,6 +1,5 @@
 """A worker compares its jobs with its processing list in Redis."""
 
-import threading
 import time
 
 import pytest
@@ -12,7 +11,7 @@ from django_rtq.exceptions import BrokerUnavailable
 from tests.core.worker.claimed_runs import DONE, claim, enqueue
 from tests.core.worker.conservation import places
 from tests.support.jobs import QUEUE, receiving
-from tests.support.waiting import wait_until
+from tests.support.waiting import start_thread, wait_until
 
 
 class Comparisons:
@@ -202,8 +201,7 @@ def test_what_is_being_claimed_is_not_given_back(redis, broker, session):
 
     def compare_meanwhile(*arguments, **options):
         answer = claim_jobs(*arguments, **options)
-        threads.append(threading.Thread(target=session.reconcile_held))
-        threads[0].start()
+        threads.append(start_thread(session.reconcile_held))
         threads[0].join(0.2)
         return answer
 

@@ -16,7 +16,7 @@ from django_rtq.core.worker.process.running.batch import (
     BatchWatch,
 )
 from django_rtq.exceptions import BrokerUnavailable
-from tests.support.waiting import wait_until
+from tests.support.waiting import start_thread, wait_until
 
 IDS = [b"a", b"b", b"c", b"d"]
 
@@ -172,8 +172,7 @@ def test_cutting_while_another_thread_takes_gives_every_job_to_one_of_them():
             while (place := batch.next()) is not None:
                 taken.append(b"%d" % place)
 
-        thread = threading.Thread(target=take)
-        thread.start()
+        thread = start_thread(take)
         ready.wait()
         cut = batch.cut()
         thread.join()

@@ -16,7 +16,7 @@ from django_rtq.core.worker.process.running.interrupts import (
     limit_message,
 )
 from django_rtq.exceptions import JobCancelled, TimeLimitExceeded
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.waiting import PATIENCE, start_thread, wait_until
 
 
 @pytest.fixture
@@ -50,9 +50,7 @@ def in_thread(function):
         except BaseException as error:  # noqa: BLE001
             results.append(error)
 
-    thread = threading.Thread(target=call)
-    thread.start()
-    thread.join(PATIENCE)
+    start_thread(call).join(PATIENCE)
     return results[0]
 
 
@@ -280,8 +278,7 @@ def test_a_thread_stops_for_the_very_job(thread_limits):
         thread_limits.cancel(b"another")
         thread_limits.cancel(b"ours")
 
-    stopper = threading.Thread(target=stop)
-    stopper.start()
+    stopper = start_thread(stop)
     assert in_thread(job) == "the job was asked to stop"
     stopper.join()
 
@@ -307,8 +304,7 @@ def test_a_signal_to_the_watcher_just_before_a_deadline_does_not_stop_it(thread_
             pass
         sys.setswitchinterval(switch_interval)
 
-    signaller = threading.Thread(target=signal_watcher)
-    signaller.start()
+    signaller = start_thread(signal_watcher)
     assert in_thread(job) == "interrupted"
     signaller.join()
 
@@ -333,8 +329,7 @@ def test_a_job_that_ends_as_it_is_stopped_leaves_the_thread_sound(thread_limits)
         while not is_over.wait(0.0005):
             thread_limits.cancel(current[0])
 
-    stopper = threading.Thread(target=stop)
-    stopper.start()
+    stopper = start_thread(stop)
     assert in_thread(jobs) == "sound"
     is_over.set()
     stopper.join()
