@@ -32,7 +32,6 @@ OF_TEMPLATES = {
     "search": "job_search",
     "confirm": "queue_forget",
     "job": "job_change",
-    "client": "client_change",
     "list": "worker_changelist",
     "enqueue": "registeredtask_enqueue",
     "task": "registeredtask_change",

@@ -47,7 +47,7 @@ def test_a_shard_is_down_and_the_others_go_on(export, journal, page, console_err
 def test_where_is_the_job_of_a_client_of_a_shard_that_is_down(export, servers, journal, page, console_errors):  # noqa: F811
     page.goto(f"/admin/django_rtq/client/client/?client={client_of(1)}")
     shows(page.locator("[data-rtq-live=silent]"), "Shard 1 has not answered since")
-    shows(page.locator("[data-rtq-live=queues]"), "Not all shards have answered.")
+    shows(page.locator("[data-rtq-live=list]"), "Not all shards have answered.")
     find(page, export.id)
     shows(page.locator("[data-rtq-live=silent]"), "Shard 1 has not answered since")
     page.goto(f"/admin/django_rtq/job/{export.id}/")
