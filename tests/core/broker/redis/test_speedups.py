@@ -50,6 +50,17 @@ def test_a_connection_is_used_again_without_the_pool(broker, monkeypatch):
     assert connections.connections_lost == 1
 
 
+def test_connections_in_use_stay_open_when_idle_ones_are_closed(broker):
+    connections = IdleConnections(broker.connection_settings.command_pool(role="test"))
+    used, idle = (connections.take(is_checked=True) for _ in range(2))
+    connections.give_back(idle)
+
+    connections.close_idle()
+
+    assert (used.is_connected, idle.is_connected) == (True, False)
+    connections.drop(used)
+
+
 @pytest.fixture
 def few(broker):
     """FewIdleConnections, and functions that take and give back so many."""
