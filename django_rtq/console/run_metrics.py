@@ -18,7 +18,6 @@ from typing import TypeVar
 from django_rtq.console.histogram import BUCKETS, bucket_of
 from django_rtq.core.broker.redis.commands import Argument
 from django_rtq.core.worker.run import Run
-from django_rtq.core.worker.run_metrics import Calls, RunMetrics
 
 REPORT_SECONDS = 1.0
 _MAX_PER_CALL = 500  # counters or clients per script call
@@ -90,7 +89,7 @@ def load_counts(dump: bytes) -> defaultdict[str, QueueCounts]:
     return queues
 
 
-class CountedRuns(RunMetrics):
+class CountedRuns:
     """Metrics since the last report. The caller holds the lock of the session."""
 
     def __init__(self, dump: bytes = b"") -> None:
@@ -151,7 +150,7 @@ class CountedRuns(RunMetrics):
         self._report_at = 0.0
         return bool(self._queues)
 
-    def take_due(self) -> dict[str, Calls]:
+    def take_due(self) -> dict[str, list[Sequence[Argument]]]:
         """By queue the arguments of script calls that store them. Empty if the last report was a moment ago."""
         if not self._queues or time.monotonic() < self._report_at:
             return {}

@@ -49,7 +49,7 @@ class Extension:
     placement: str = ""  # in which shards jobs go, and what each shard has of its own: RTQ["SHARDS"]
     relay: str = ""  # (Broker, alias) -> Loop: of a scheduler, if there is an outbox
     requeue: str = ""  # (Broker, queue, ids) -> the ids of those that were dead, and are queued again
-    run_metrics: str = ""  # a subclass of RunMetrics in core/worker/run_metrics.py
+    run_metrics: str = ""  # (dump) -> what counts runs: see make_metrics() in core/worker/run.py
     run_part: str = ""  # () -> what has to do with one run: see workflows/run_part.py
     schedules: str = ""  # () -> list[ScheduledTask]: that the app declares itself
     send_event: str = ""  # (Broker, id, queue, event, value, token) -> Steps[str]: gives a job an event

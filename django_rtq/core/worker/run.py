@@ -14,7 +14,7 @@ from django_rtq.core.broker.settlement import Report
 from django_rtq.core.broker.task_backends import alias_of
 from django_rtq.core.broker.worker_broker import Claimed
 from django_rtq.core.conf.config import Config
-from django_rtq.core.extension import required
+from django_rtq.core.extension import parts, required
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import JobContext
 from django_rtq.core.jobs.job import Job
@@ -270,6 +270,12 @@ def runs_of(claimed: Claimed, worker: str) -> list[Run]:
         Run(queue, job_id, record, worker=worker, now_ms=now_ms, counts=counts.get(number, (0, 0)))
         for number, (job_id, record) in enumerate(zip(claimed.ids, claimed.records, strict=True))
     ]
+
+
+def make_metrics(dump: bytes = b"") -> Any:
+    """What counts runs since the last report of a process, as an app does it: see console/run_metrics.py. None: no app
+    does. `dump`: as another process wrote it, to go on."""
+    return next((made(dump) for made in parts("run_metrics")), None)
 
 
 def _check(options: dict[str, Any], client: bytes) -> None:

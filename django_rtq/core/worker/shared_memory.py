@@ -26,7 +26,7 @@ There is no lock: each field has one writer.
          texts                 two areas: results and errors of jobs that are over
          counts                which of the two areas below is valid; the length and the id of a job whose outcome is
                                on its way to Redis: when Redis has it, the other area is; then the areas, each 4 bytes
-                               of length and what was counted of runs and not sent, from run_metrics.py
+                               of length and what was counted of runs and not sent, see make_metrics()
 """
 
 from __future__ import annotations

@@ -35,8 +35,7 @@ from django_rtq.core.worker.outcome import (
     unknown_since,
 )
 from django_rtq.core.worker.process.progress import ProgressReports
-from django_rtq.core.worker.run import Run
-from django_rtq.core.worker.run_metrics import make_metrics
+from django_rtq.core.worker.run import Run, make_metrics
 from django_rtq.core.worker.shared_memory import MAX_ID_BYTES, MAX_NAME_BYTES, TOMBSTONE_MS, Revoked, SharedState
 from django_rtq.exceptions import BrokerError, BrokerUnavailable, TimeLimitExceeded
 
@@ -223,7 +222,7 @@ class WorkerSession:
             report = run.report(outcome, self._config)
             settlement.add(report)
             self._finish(run, report)
-            if counted := COUNTED_AS.get(report.verb):
+            if (counted := COUNTED_AS.get(report.verb)) and self._metrics:
                 self._metrics.add_failed(run, *counted)
             return
         text = outcome.text.encode()
@@ -240,7 +239,8 @@ class WorkerSession:
                 self._shared.finish_without_result(run.entry, runs_again=True)
             else:
                 self._finish(run, Report(ACKED, run.job_id, keep_ms, drop_result(text)))
-        self._metrics.add_done(run, run.wait_ms)
+        if self._metrics:
+            self._metrics.add_done(run, run.wait_ms)
 
     def _finish(self, run: Run, report: Report) -> None:
         """Write the outcome to shared memory, shortened if need be: the supervisor reads it if we are killed."""
@@ -375,7 +375,7 @@ class WorkerSession:
 
     def _take(self) -> dict[str, Settlement]:
         """What there is to send. Needs the lock."""
-        for queue, calls in self._metrics.take_due().items():
+        for queue, calls in self._metrics.take_due().items() if self._metrics else ():
             self._settlements.setdefault(queue, Settlement()).metrics += calls
         if self.logs is not None:
             self.logs.take(self._settlements, self.worker)
@@ -384,7 +384,7 @@ class WorkerSession:
 
     def _begin_counts(self, settlements: Mapping[str, Settlement]) -> bytes | None:
         """Put what will be counted and not sent into shared memory. None: nothing is, nor was. Needs the lock."""
-        dump = self._metrics.dump()
+        dump = self._metrics.dump() if self._metrics else b""
         if not dump and not self._has_counts:
             return None
         # Of any job whose outcome is in there, unless its id is too long for shared memory.
@@ -449,7 +449,7 @@ class WorkerSession:
     def report_metrics(self) -> None:
         """Send outcomes and metrics now, without claiming. Raises BrokerUnavailable."""
         with self._lock:
-            are_due = self._metrics.make_due()
+            are_due = self._metrics and self._metrics.make_due()
         if are_due:
             self.fetch(0, idle=0)
         self.settle()

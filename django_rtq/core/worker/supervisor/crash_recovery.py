@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from django_rtq.core import signals
 from django_rtq.core.broker.settlement import Report, Settlement, as_bytes
@@ -24,8 +25,7 @@ from django_rtq.core.jobs.job import about_jobs
 from django_rtq.core.jobs.outcome import is_result_lost
 from django_rtq.core.threads import Loop, log_trouble
 from django_rtq.core.worker.outcome import ACKED, BURIED, COUNTED_AS, RETRIED, decide, send_failed
-from django_rtq.core.worker.run import runs_of
-from django_rtq.core.worker.run_metrics import Calls, RunMetrics, make_metrics
+from django_rtq.core.worker.run import make_metrics, runs_of
 from django_rtq.core.worker.shared_memory import ClientOfQueue, SharedState
 from django_rtq.exceptions import BrokerError, PayloadError, TaskNotFound, TimeLimitExceeded
 
@@ -46,8 +46,8 @@ class _CrashedProcess:
     blamed: Sequence[str]  # jobs that may have caused its end
     finished: Sequence[Report]  # jobs that were over; Redis may not have their outcomes
     dumps: tuple[bytes, bytes, bytes]  # what it had counted of runs, and not sent: see SharedState.counts()
-    counts: RunMetrics | None = None  # the one of them that applies
-    unsent: dict[str, Calls] = field(default_factory=dict)  # what is left to send of it, by queue
+    counts: Any = None  # the one of them that applies, from make_metrics()
+    unsent: dict[str, list[Any]] = field(default_factory=dict)  # what is left to send of it, by queue
 
 
 class CrashRecovery(Loop):
@@ -133,7 +133,7 @@ class CrashRecovery(Loop):
         if process.blamed:
             self._blame(process, held)
         settle_finished(self._broker, self._queues, process.worker, process.finished, counts=process.counts)
-        process.unsent |= process.counts.take_due()
+        process.unsent |= process.counts.take_due() if process.counts else {}
         for queue in list(process.unsent):
             self._broker.settle(process.worker, queue, Settlement(metrics=process.unsent[queue]))
             del process.unsent[queue]
@@ -185,10 +185,11 @@ class CrashRecovery(Loop):
         )
         most = run.max_attempts(config)
         outcome = decide(run.task, error, failures=run.failures, max_attempts=most, options=run.options)
-        counts = make_metrics()  # the process that was to count this run was killed
-        counts.add(run.queue, run.task_name, *COUNTED_AS[outcome.verb])
-        reports, metrics = [run.report(outcome, config)], counts.take_due().get(run.queue, [])
-        if not self._broker.settle(worker, run.queue, Settlement(reports=reports, metrics=metrics)):
+        settlement = Settlement(reports=[run.report(outcome, config)])
+        if counts := make_metrics():  # the process that was to count this run was killed
+            counts.add(run.queue, run.task_name, *COUNTED_AS[outcome.verb])
+            settlement.metrics += counts.take_due()[run.queue]
+        if not self._broker.settle(worker, run.queue, settlement):
             send_later.append(partial(send_failed, CrashRecovery, run.job, job_id, outcome))
 
 
@@ -198,7 +199,7 @@ def settle_finished(
     worker: str,
     finished: Sequence[Report],
     *,
-    counts: RunMetrics | None = None,
+    counts: Any = None,
 ) -> None:
     """Settle jobs that a dead or blocked process has finished, as far as Redis does not have their outcomes: they must
     not run again (G2). Raises BrokerError. May be repeated.

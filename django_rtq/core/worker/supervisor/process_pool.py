@@ -22,7 +22,7 @@ from django_rtq.core.tasks.registry import batch_tasks
 from django_rtq.core.threads import close_connection_pools, close_database_connections
 from django_rtq.core.worker.options import EXIT_DONE, EXIT_FAILED, EXIT_RECYCLED, WorkerOptions
 from django_rtq.core.worker.process.process import WorkerProcess, runner_class
-from django_rtq.core.worker.run_metrics import make_metrics
+from django_rtq.core.worker.run import make_metrics
 from django_rtq.core.worker.shared_memory import CrashingClients, SharedState
 
 _PR_SET_PDEATHSIG, _PR_GET_CHILD_SUBREAPER = 1, 37  # prctl(2)

@@ -8,7 +8,7 @@ from django_rtq import signals
 from django_rtq.core.broker.one_job import access_to_jobs
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.jobs.job import write_body
-from django_rtq.core.worker.run_metrics import make_metrics
+from django_rtq.core.worker.run import make_metrics
 from django_rtq.core.worker.shared_memory import SharedState
 from django_rtq.core.worker.supervisor import crash_recovery as module
 from django_rtq.core.worker.supervisor.crash_recovery import CrashRecovery

@@ -7,7 +7,7 @@ import pytest
 from django_rtq.core.broker.settlement import Settlement
 from django_rtq.core.worker.outcome import ACKED, BURIED, CANCELLED, EXPIRED, RETRIED, Outcome
 from django_rtq.core.worker.process.session import WorkerSession
-from django_rtq.core.worker.run_metrics import make_metrics
+from django_rtq.core.worker.run import make_metrics
 from django_rtq.core.worker.shared_memory import TEXTS, SharedState
 from django_rtq.core.worker.supervisor.crash_recovery import settle_finished
 from tests.core.worker import claimed_runs
