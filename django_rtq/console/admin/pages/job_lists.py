@@ -20,7 +20,7 @@ from django_rtq.console.admin.pages.page_admin import place_of
 from django_rtq.console.formatting import LIST_LABELS, format_number
 from django_rtq.console.reading.actions import VERBS
 from django_rtq.console.reading.details import QueueDetails
-from django_rtq.console.reading.jobs.walk import JobPage, list_sizes
+from django_rtq.console.reading.jobs.walk import list_sizes
 from django_rtq.console.reading.members import read_query
 from django_rtq.console.reading.selection import LISTS, LONGEST, STATES, QueryError, Selection, query_error, words_of
 from django_rtq.console.redaction import redacted
@@ -74,64 +74,59 @@ def chips(
     }
 
 
-class JobTable:
-    """The page of jobs that a query string asks for. Wrong values are ignored, but a wrong query raises QueryError."""
+def job_table(request: HttpRequest, details: QueueDetails, viewer: Viewer) -> dict[str, Any]:
+    """The jobs of a queue that a query string asks for, as its template shows them.
 
-    def __init__(self, request: HttpRequest, queue: str) -> None:
-        self.queue, data = queue, request.GET
-        self.state = query_params.get_choice(data, "state", LISTS, "queued")
-        self.text = data.get("q", "").strip()
-        self.filter = read_query(place_of(request).readers, self.text).anywhere
-        self.cursor = query_params.get_text(data, "after", query_params.MAX_CURSOR)  # "": the first page
-        #: Jobs on the pages before; other jobs may have come and gone since.
-        self.before = query_params.get_int(data, "before", 0) if self.cursor else 0
+    Wrong values are ignored, but a wrong query raises QueryError.
+    """
+    data, readers, name = request.GET, place_of(request).readers, details.name
+    state, text = query_params.get_choice(data, "state", LISTS, "queued"), data.get("q", "").strip()
+    wanted = read_query(readers, text).anywhere
+    cursor = query_params.get_text(data, "after", query_params.MAX_CURSOR)  # "": the first page
+    # Jobs on the pages before; other jobs may have come and gone since.
+    before = query_params.get_int(data, "before", 0) if cursor else 0
+    page = readers.search([(name, state)], wanted, shown=redacted).page(cursor, JOBS.per_page)
+    verbs, jobs, behind = VERBS[state], page.jobs, before + len(page.jobs)
 
-    def url(self, url: PageUrl, **changed: object) -> str:
-        """The URL of this table, with some parameters changed."""
-        return url("queue_change", self.queue, query={"state": self.state, "q": self.text, **changed})
+    def url(**changed: object) -> str:
+        return viewer.url("queue_change", name, query={"state": state, "q": text, **changed})
 
-    def context(self, page: JobPage, details: QueueDetails, viewer: Viewer) -> dict[str, Any]:
-        """The context of the template."""
-        verbs, jobs, url = VERBS[self.state], page.jobs, viewer.url
-        state = "" if self.filter.outcome else f"state:{self.state} "
-        fields = ("queue", "state", *(() if self.state in ("retrying", "dead") else ("class",)))
-        matching = {"q": str(replace(self.filter, queues=[self.queue], states=[self.state]))}
-        next_url = self.url(url, after=page.next_cursor, before=self.before + len(jobs)) if page.next_cursor else ""
-        searched = _("%(count)s searched so far; there are more.") % {"count": format_number(page.searched)}
-        first, last = format_number(self.before + 1), format_number(self.before + len(jobs))
-        whole = format_number(max(getattr(details, self.state), self.before + len(jobs)))
-        range_text = _("%(first)s–%(last)s of %(number)s")  # noqa: RUF001 - an en dash between numbers
-        range_text %= {"first": first, "last": last, "number": whole}
-        empty = JOB_LISTS[self.state].empty
-        if self.filter.is_filtered:
-            range_text = f"{first}–{last}. {'' if page.is_complete else searched}".strip()  # noqa: RUF001
-            empty = Empty(_("No matching jobs."), _("Change the filter or choose another state."))
-        elif self.cursor:
-            empty = Empty(_("No more jobs."))
-        return {
-            "state": self.state,
-            "tabs": [
-                (title, getattr(details, name), self.url(url, state=name), name == self.state)
-                for name, title in LIST_LABELS.items()
-            ],
-            "search_text": clean_text(f"queue:{self.queue} {state}{self.text}".strip()),
-            **chips(self.text, jobs, lambda text: self.url(url, q=text), fixed=fields),
-            "tables": tables(
-                JOBS,
-                jobs,
-                replace(viewer, tick=_("Job %(id)s") if verbs else ""),
-                label=LIST_LABELS[self.state],
-                titles={**JOB_LISTS[self.state].titles, "queue": None},
-            ),
-            "verbs": verbs,
-            # Redis does not know what is hidden from people, and would find it by a text.
-            "all_urls": {verb: url(f"job_bulk_{verb}", query=matching) for verb in verbs if not self.filter.text},
-            "range_text": range_text,
-            "next_url": next_url,
-            "first_url": self.url(url) if self.cursor else "",
-            "is_costly": self.filter.is_filtered and page.searched > MAX_REFRESHED,
-            "empty": Empty(_("No match yet."), searched) if page.next_cursor else empty,
-        }
+    fields = ("queue", "state", *(() if state in ("retrying", "dead") else ("class",)))
+    matching = {"q": str(replace(wanted, queues=[name], states=[state]))}
+    searched = _("%(count)s searched so far; there are more.") % {"count": format_number(page.searched)}
+    first, last = format_number(before + 1), format_number(behind)
+    whole = format_number(max(getattr(details, state), behind))
+    range_text = _("%(first)s–%(last)s of %(number)s")  # noqa: RUF001 - an en dash between numbers
+    range_text %= {"first": first, "last": last, "number": whole}
+    empty = JOB_LISTS[state].empty
+    if wanted.is_filtered:
+        range_text = f"{first}–{last}. {'' if page.is_complete else searched}".strip()  # noqa: RUF001
+        empty = Empty(_("No matching jobs."), _("Change the filter or choose another state."))
+    elif cursor:
+        empty = Empty(_("No more jobs."))
+    return {
+        "state": state,
+        "tabs": [
+            (title, getattr(details, other), url(state=other), other == state) for other, title in LIST_LABELS.items()
+        ],
+        "search_text": clean_text(f"queue:{name} {'' if wanted.outcome else f'state:{state} '}{text}".strip()),
+        **chips(text, jobs, lambda text: url(q=text), fixed=fields),
+        "tables": tables(
+            JOBS,
+            jobs,
+            replace(viewer, tick=_("Job %(id)s") if verbs else ""),
+            label=LIST_LABELS[state],
+            titles={**JOB_LISTS[state].titles, "queue": None},
+        ),
+        "verbs": verbs,
+        # Redis does not know what is hidden from people, and would find it by a text.
+        "all_urls": {verb: viewer.url(f"job_bulk_{verb}", query=matching) for verb in verbs if not wanted.text},
+        "range_text": range_text,
+        "next_url": url(after=page.next_cursor, before=behind) if page.next_cursor else "",
+        "first_url": url() if cursor else "",
+        "is_costly": wanted.is_filtered and page.searched > MAX_REFRESHED,
+        "empty": Empty(_("No match yet."), searched) if page.next_cursor else empty,
+    }
 
 
 class JobSearch:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.admin import overview, query_params
 from django_rtq.console.admin.forms import ForgetForm, LimitsForm
-from django_rtq.console.admin.pages.job_lists import JobTable
+from django_rtq.console.admin.pages.job_lists import job_table
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of, wanted_in
 from django_rtq.console.admin.query_params import REFRESH_HEADER
 from django_rtq.console.admin.time_charts import SPANS, history_charts
@@ -21,12 +21,10 @@ from django_rtq.console.formatting import format_duration
 from django_rtq.console.incidents import look
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.overview import Overview
-from django_rtq.console.redaction import redacted
 from django_rtq.console.render.html import buttons, listing, tables
 from django_rtq.console.render.sheet import Wanted
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.clients import OF_QUEUE
-from django_rtq.console.subjects.jobs import JOBS
 from django_rtq.console.subjects.queues import LIMITS, QUEUES, Queue
 from django_rtq.console.subjects.tasks import VERSIONS
 from django_rtq.core.conf.config import get_config
@@ -93,12 +91,12 @@ class QueueAdmin(PageAdmin):
     def page(self, request: HttpRequest, name: str) -> HttpResponse:
         """The page of a queue: its jobs by state, and its clients."""
         _check_name(name)
-        table, readers, viewer = JobTable(request, name), place_of(request).readers, self.viewer(request)
-        queue, walk = readers.queue(name), readers.search([(name, table.state)], table.filter, shown=redacted)
+        readers, viewer = place_of(request).readers, self.viewer(request)
+        queue = readers.queue(name)
         context = {
             "title": _("Queue %(name)s") % {"name": name},
             "row": queue.details,
-            **table.context(walk.page(table.cursor, JOBS.per_page), queue.details, viewer),
+            **job_table(request, queue.details, viewer),
             "client_tables": tables(OF_QUEUE, readers.clients.busiest(name), viewer, titles={"fair": None}),
             "version_tables": tables(VERSIONS, queue.versions, viewer),
             "charts": history_charts([queue.series], SPANS["1h"], queue.deploys),
