@@ -49,7 +49,6 @@ JOBS: dict[str, Verb] = {
         name="requeue",
         label=_("Requeue"),
         permission=permissions.REQUEUE,
-        title=_("Requeue dead letters"),
         question=ngettext_lazy("Requeue %(count)s dead letter?", "Requeue %(count)s dead letters?", "count"),
         consequence=_("Requeued jobs get all their attempts again."),
         done=ngettext_lazy("%(count)s dead letter was requeued.", "%(count)s dead letters were requeued.", "count"),
@@ -59,7 +58,6 @@ JOBS: dict[str, Verb] = {
         name="run_now",
         label=_("Run now"),
         permission=permissions.REQUEUE,
-        title=_("Run jobs now"),
         question=ngettext_lazy("Queue %(count)s %(state)s job now?", "Queue %(count)s %(state)s jobs now?", "count"),
         done=ngettext_lazy("%(count)s job is queued now.", "%(count)s jobs are queued now.", "count"),
         is_harmless=True,
@@ -68,7 +66,6 @@ JOBS: dict[str, Verb] = {
         name="cancel",
         label=_("Cancel jobs"),
         permission=permissions.CANCEL,
-        title=_("Cancel jobs"),
         question=ngettext_lazy("Cancel %(count)s %(state)s job?", "Cancel %(count)s %(state)s jobs?", "count"),
         consequence=_GONE,
         done=ngettext_lazy("%(count)s job was cancelled.", "%(count)s jobs were cancelled.", "count"),
@@ -77,7 +74,6 @@ JOBS: dict[str, Verb] = {
         name="discard",
         label=_("Discard"),
         permission=permissions.DISCARD,
-        title=_("Discard dead letters"),
         question=ngettext_lazy("Discard %(count)s dead letter?", "Discard %(count)s dead letters?", "count"),
         consequence=_("Their arguments and failures are deleted. This cannot be undone."),
         done=ngettext_lazy("%(count)s dead letter was discarded.", "%(count)s dead letters were discarded.", "count"),
@@ -86,7 +82,6 @@ JOBS: dict[str, Verb] = {
         name="purge",
         label=_("Purge"),
         permission=permissions.PURGE,
-        title=_("Purge waiting jobs"),
         question=ngettext_lazy("Purge %(count)s waiting job?", "Purge %(count)s waiting jobs?", "count"),
         consequence=format_lazy(
             "{} {}",
@@ -99,7 +94,6 @@ JOBS: dict[str, Verb] = {
         name="erase",
         label=_("Erase"),
         permission=permissions.PURGE,
-        title=_("Erase a client"),
         question=ngettext_lazy(
             "This deletes all that is kept: %(count)s job.", "This deletes all that is kept: %(count)s jobs.", "count"
         ),
@@ -120,7 +114,6 @@ JOBS["terminate"] = replace(
     JOBS["cancel"],
     name="terminate",
     label=_("Terminate"),
-    title=_("Terminate a job"),
     question=_("This kills the process that runs the job."),
     consequence=_(
         "The job is cancelled and never runs again, even if its work is incomplete. Other jobs in that process "
@@ -181,7 +174,6 @@ OF_JOB: Sequence[Verb] = (
         done=_("Job %(id)s was requeued with the new arguments."),
         refused=_REFUSED,
         applies=lambda job: _is_dead(job) and not is_internal(job.task), is_harmless=True,
-        title=_("Requeue with other arguments"),
         question=_("Job %(id)s is requeued with these arguments, and its attempts are counted anew."),
         consequence=_("Asterisks hide secret values. Leave them as they are to keep the values."),
     ),
@@ -193,7 +185,6 @@ OF_JOB: Sequence[Verb] = (
         done=_("Job %(id)s has got the event."),
         refused=_REFUSED,
         applies=lambda job: bool(job.event),
-        title=_("Send an event"),
         question=_("Job %(id)s waits for event %(event)s."),
         consequence=_("It gets this value, and goes on at once."),
     ),
@@ -396,7 +387,6 @@ ACTIONS = {
         log=_("Cancelled workflow %(name)s."),
         nothing=_("Nothing was done: the workflow is over."),
         applies=lambda progress: not progress.state.is_final,
-        title=_("Cancel a workflow"),
         question=_("This cancels workflow %(name)s."),
         consequence=_("No step starts any more. Waiting jobs are cancelled, running ones are asked to stop."),
     ),
@@ -436,7 +426,6 @@ ACTIONS = {
             "outcomes": _("Queue %(name)s stays: it keeps outcomes of finished jobs."),
         },
         applies=lambda queue: queue.is_empty,
-        title=_("Forget queue %(name)s"),
         question=_("This removes queue %(name)s from all lists. A queue with jobs, dead letters or workers stays."),
         consequence=_("A queue that is used again comes back."),
         is_typed=True,
@@ -450,7 +439,6 @@ ACTIONS = {
         log=_("Asked to stop."),
         refused=_UNKNOWN,
         applies=lambda worker: not worker.is_lost,
-        title=_("Stop a worker"),
         question=_("This stops the rtq_worker of %(name)s and all its processes."),
         consequence=_(
             "It starts no new jobs, finishes its running jobs, releases those that take too long, and exits. You "

@@ -66,7 +66,7 @@ class Verb:
     #: address of its page.
     page: Callable[[Any, Callable[..., str], str], str] | None = None
     # Of the page that asks before: without a question there is none.
-    title: Any = ""
+    title: Any = ""  # "": the label
     question: Any = ""
     consequence: Any = ""
     is_harmless: bool = False

@@ -92,7 +92,7 @@ class BulkPages(PageAdmin):
             counts = counted.by_queue
             selection = replace(selection, queues=list(dict.fromkeys([*counts, *counted.cut])))
         context = {
-            "title": words.title,
+            "title": words.label,
             "question": question(sweep, counted),
             "consequence": f"{words.consequence} {_hint(sweep)}".strip(),
             "facts": [

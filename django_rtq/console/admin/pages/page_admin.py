@@ -170,7 +170,7 @@ class PageAdmin(admin.ModelAdmin):
         """The page that asks, with what is lost, or the form."""
         words = target.words
         context = {
-            "title": verb.title % words,
+            "title": (verb.title or verb.label) % words,
             "question": verb.question % words,
             "consequence": verb.consequence,
             "verb": getattr(form, "submit", verb.label),
