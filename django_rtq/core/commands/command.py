@@ -29,7 +29,7 @@ class RTQCommand(BaseCommand):
 
     # These commands must work while the database or another app does not.
     requires_system_checks = []
-    #: The help of --backend; "": no such option.
+    #: The help of --backend.
     backend_help = 'Look at the Redis of this backend in TASKS, if it has its own. Default: RTQ["REDIS"].'
     takes_shard = True  # whether it may be told to take one of RTQ["SHARDS"]
     verbosity = 1
@@ -37,8 +37,6 @@ class RTQCommand(BaseCommand):
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
-        if not self.backend_help:
-            return parser
         for argument in (BACKEND.but(help=self.backend_help), *((SHARD,) if self.takes_shard else ())):
             argument.add_to(parser)
             for sub_parser in _sub_parsers(parser):  # after the action too; without a default that would overwrite it

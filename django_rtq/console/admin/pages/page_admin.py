@@ -117,8 +117,9 @@ class PageAdmin(admin.ModelAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         """Replaces the standard URLs, whose views would query a table."""
-        name = self.opts.model_name
-        return [path(p.path, self._protect(p), name=f"django_rtq_{name}_{p.name}") for p in self.routes()]
+        pages = ((page, update_wrapper(partial(self._dispatch, page), page.view)) for page in self.routes())
+        name, protect = f"django_rtq_{self.opts.model_name}", self.admin_site.admin_view
+        return [path(page.path, protect(view), name=f"{name}_{page.name}") for page, view in pages]
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
@@ -269,19 +270,9 @@ class PageAdmin(admin.ModelAdmin):
         return {
             **self.admin_site.each_context(request),
             **navigation(request, self.admin_site, self.opts),
-            "shard_links": self._shard_links(request),
+            "shard_links": shard_links(request, self.url("queue_changelist")),
             "is_in_english": _is_left_in_english(),
         }
-
-    def _shard_links(self, request: HttpRequest) -> Sequence[dict[str, object]]:
-        if not shard_numbers():
-            return []
-        current = None if all_shards_of(request) else shard_of(place_of(request).readers.place)
-        return shard_links(request, self.url("queue_changelist"), current)
-
-    def _protect(self, page: Route) -> View:
-        view = update_wrapper(partial(self._dispatch, page), page.view)
-        return self.admin_site.admin_view(view)
 
     def _dispatch(self, page: Route, request: HttpRequest, **names: str) -> HttpResponse:
         # admin_view() has only checked that the user is staff.
@@ -439,8 +430,9 @@ def _choice(text: str) -> str | None:
     return text if is_number or text == ALL else None
 
 
-def shard_links(request: HttpRequest, overview_url: str, current: int | None) -> list[dict[str, object]]:
-    """Links to the same list of all shards and of each; of a job or workflow, to the overview. `current`: None: all."""
+def shard_links(request: HttpRequest, overview_url: str) -> list[dict[str, object]]:
+    """Links to the same list of all shards and of each; of a job or workflow, to the overview."""
+    current = None if all_shards_of(request) else shard_of(place_of(request).readers.place)
     query, path = request.GET.copy(), request.path
     for name in _OF_LISTS:
         query.pop(name, None)
