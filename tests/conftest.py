@@ -17,6 +17,7 @@ from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.one_job import JobAccess
 from django_rtq.core.broker.redis.commands import command_hooks
 from django_rtq.core.broker.worker_broker import for_workers
+from django_rtq.core.tasks import registry
 from hatch_build import compile_catalogs
 from testproject.mariadb_server import MariaDBUnavailable, PrivateMariaDB
 from testproject.postgres_server import PostgresUnavailable, PrivatePostgres
@@ -30,7 +31,7 @@ from tests.support.nightly import IS_NIGHTLY
 from tests.support.redis_server import LEASE_SECONDS, UNREACHABLE, Redis
 from tests.support.signals import stop_passing_on_ignored_signals
 from tests.support.snapshots import is_foreign
-from tests.support.waiting import wait_until
+from tests.support.waiting import minute_with_time_left, wait_until
 
 stop_passing_on_ignored_signals()
 compile_catalogs()
@@ -178,9 +179,19 @@ def no_test_runner(monkeypatch):
 
 
 @pytest.fixture
+def forget_tasks():
+    """Tasks that a test declares are forgotten."""
+    names, aliases = dict(registry._tasks), dict(registry.ALIASES)
+    yield
+    for now, before in ((registry._tasks, names), (registry.ALIASES, aliases)):
+        now.clear()
+        now.update(before)
+
+
+@pytest.fixture
 def no_tasks(monkeypatch):
     """As in a project that has declared none yet."""
-    monkeypatch.setattr("django_rtq.core.tasks.registry._tasks", {})
+    monkeypatch.setattr(registry, "_tasks", {})
 
 
 @pytest.fixture
@@ -235,10 +246,25 @@ def hour(redis):
     return redis.time()[0] // 3600
 
 
+@pytest.fixture
+def minute(redis):
+    """The present one, of which some time is left."""
+    return minute_with_time_left(redis)
+
+
 @pytest.fixture(scope="session")
 def server():
     """A server beside the one that brokers use: what is in it is nobody's business."""
     with PrivateRedis(unix_socket=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def locked():
+    """A server with a password."""
+    with PrivateRedis() as server:
+        with Redis(port=server.port) as client:
+            client.config_set("requirepass", "secret")
         yield server
 
 

@@ -8,6 +8,8 @@ from django_rtq.backend import RTQTask
 from django_rtq.core.tasks import registry
 from tests.app import django_tasks as tasks
 
+pytestmark = pytest.mark.usefixtures("forget_tasks")
+
 
 def charge(order_id):
     return order_id
@@ -15,16 +17,6 @@ def charge(order_id):
 
 def pay(order_id):
     return order_id
-
-
-@pytest.fixture(autouse=True)
-def forget(monkeypatch):
-    """Tasks that a test declares are forgotten."""
-    names, aliases = dict(registry._tasks), dict(registry.ALIASES)
-    yield
-    for now, before in ((registry._tasks, names), (registry.ALIASES, aliases)):
-        now.clear()
-        now.update(before)
 
 
 def test_a_named_task_is_enqueued_under_its_name(broker, readers):

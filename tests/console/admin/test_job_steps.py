@@ -3,7 +3,7 @@
 import pytest
 
 from tests.console.admin.conftest import text
-from tests.protocol.model.step_calls import holder, send_event, suspend, waiting, write_step
+from tests.protocol.model.step_calls import holder, send_event, suspend, waiting_job, write_step
 from tests.support.jobs import QUEUE, WORKER, claim, claimed_job, queued_job, settle
 
 PAGE = "/admin/django_rtq/job/"
@@ -47,7 +47,7 @@ def test_a_job_that_has_failed_before_is_scheduled_while_it_waits(redis, broker,
 
 @pytest.mark.parametrize("value", ["{", '"' + "x" * 70_000 + '"'])
 def test_a_value_that_is_no_json_or_too_large_is_refused(broker, operator, value):
-    (job,) = waiting(broker)
+    job = waiting_job(broker)
 
     html = text(operator.post(f"{PAGE}{job.id}/send/", {"queue": QUEUE, "event": "approved", "value": value}))
 
@@ -56,7 +56,7 @@ def test_a_value_that_is_no_json_or_too_large_is_refused(broker, operator, value
 
 
 def test_a_job_that_waits_for_another_event_by_now_gets_none(broker, operator):
-    (job,) = waiting(broker)
+    job = waiting_job(broker)
 
     answer = operator.post(f"{PAGE}{job.id}/send/", {"queue": QUEUE, "event": "paid", "value": "1"}, follow=True)
 

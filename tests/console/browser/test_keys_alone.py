@@ -7,7 +7,7 @@ from tests.console.admin.conftest import MAIL, every_page, url_of
 from tests.console.browser.admin_server import refresh_every
 from tests.console.browser.chromium import new_context
 from tests.console.browser.conftest import STILL
-from tests.protocol.model.step_calls import waiting
+from tests.protocol.model.step_calls import waiting_job
 from tests.support.jobs import QUEUE, let_lapse
 from tests.support.workflows import blocked_flow
 
@@ -34,7 +34,7 @@ TYPED = {
 @pytest.fixture
 def path(name, broker, rtq, request):
     """The path of the action, which something can be done with."""
-    sent = waiting(broker) if name == "job_send" else []
+    sent = [waiting_job(broker)] if name == "job_send" else []
     jobs = request.getfixturevalue("jobs")
     jobs.running = sent[0] if sent else jobs.running
     blocked_flow(broker)

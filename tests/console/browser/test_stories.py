@@ -5,7 +5,7 @@ from django_rtq.console.log_lines import write_line
 from tests.console.browser.actions import follow, menu_of, shows
 from tests.console.browser.conftest import body
 from tests.console.browser.test_pages import violations
-from tests.protocol.model.step_calls import waiting
+from tests.protocol.model.step_calls import waiting_job
 from tests.support.jobs import QUEUE, claimed_job, dead_job, finished_job, queued_job, settle
 from tests.support.waiting import wait_until
 from tests.support.workflows import claimed_flow, end
@@ -94,7 +94,7 @@ def test_three_of_a_workflow_are_dead_why_and_again(broker, page):
 
 
 def test_order_5501_waits_for_its_event(broker, page):
-    (job,) = waiting(broker)
+    job = waiting_job(broker)
     page.goto(OVERVIEW)
 
     page.get_by_role("searchbox", name="Search jobs").fill(job.id)

@@ -4,13 +4,6 @@ import pytest
 
 from django_rtq.console.reading.metrics.time_series import _series
 from tests.support.jobs import QUEUE
-from tests.support.waiting import minute_with_time_left
-
-
-@pytest.fixture
-def minute(redis):
-    """The present one, of which some time is left."""
-    return minute_with_time_left(redis)
 
 
 def history(redis, readers, minutes, step=1, queue=QUEUE):

@@ -9,15 +9,8 @@ from django_rtq.console.reading.metrics.time_series import TimeSeriesReader
 from django_rtq.console.reading.readers import Readers
 from tests.console.lua.test_time_series import set_counters
 from tests.support.jobs import QUEUE, queued_job
-from tests.support.waiting import minute_with_time_left
 
 MINUTES = 60
-
-
-@pytest.fixture
-def minute(redis):
-    """The present one, of which some time is left."""
-    return minute_with_time_left(redis)
 
 
 @pytest.fixture

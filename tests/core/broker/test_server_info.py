@@ -7,7 +7,6 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-import redis as redis_py
 from django.test import override_settings
 
 from django_rtq.core.broker.brokers import get_broker
@@ -135,15 +134,6 @@ def test_missing_permissions_are_named_with_their_cure(redis, broker):
 
 
 # -- servers that answer
-
-
-@pytest.fixture(scope="module")
-def locked():
-    """A server with a password."""
-    with PrivateRedis() as server:
-        with redis_py.Redis(port=server.port, protocol=2) as client:
-            client.config_set("requirepass", "secret")
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-import redis as redis_py
 from django.db import connections
 
 from django_rtq.core.commands.worker_setup import (
@@ -18,7 +17,6 @@ from django_rtq.core.commands.worker_setup import (
     warn_about_unserved_queues,
 )
 from django_rtq.exceptions import BrokerUnavailable
-from testproject.redis_server import PrivateRedis
 from tests.support.apps import needs
 from tests.support.forked_commands import ROOT
 
@@ -132,15 +130,6 @@ def test_without_redis_nothing_is_told_of_queues(monkeypatch, broker, caplog):
     warn_about_unserved_queues(broker, ["default"])
 
     assert caplog.messages == []
-
-
-@pytest.fixture
-def locked():
-    """A server with a password."""
-    with PrivateRedis() as server:
-        with redis_py.Redis(port=server.port, protocol=2) as client:
-            client.config_set("requirepass", "secret")
-        yield server
 
 
 @pytest.mark.parametrize("command", ["rtq_worker", "rtq_scheduler"])

@@ -25,6 +25,8 @@ from tests.core.tasks.refusals import refusal
 from tests.support.apps import captured, drain, needs
 from tests.support.jobs import queued_job, take, take_all
 
+pytestmark = pytest.mark.usefixtures("forget_tasks")
+
 
 @task
 def plain(a: int = 0) -> int:
@@ -42,16 +44,6 @@ def send(a=0):
 
 def receive(a=0):
     return a
-
-
-@pytest.fixture(autouse=True)
-def tasks():
-    """Tasks that a test declares are forgotten."""
-    names, aliases = dict(registry._tasks), dict(registry.ALIASES)
-    yield
-    for now, before in ((registry._tasks, names), (registry.ALIASES, aliases)):
-        now.clear()
-        now.update(before)
 
 
 # -- functions that are refused

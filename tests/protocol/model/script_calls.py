@@ -331,7 +331,7 @@ SCRIPT_CALLS = {
     ),
     "report_progress": ScriptCall(_claimed, _report_progress),
     "record_step": ScriptCall(_claimed, step_calls.record),
-    "send_event": ScriptCall(step_calls.waiting, step_calls.send),
+    "send_event": ScriptCall(lambda broker: [step_calls.waiting_job(broker)], step_calls.send),
     "append_log": ScriptCall(_claimed, _append_log, is_resent=False),
     "list_running": ScriptCall(_claimed, lambda broker, jobs: Readers(broker).workers()),
     "promote": ScriptCall(_due, lambda broker, jobs: steps.promote(broker, QUEUE)),

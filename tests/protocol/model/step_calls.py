@@ -40,11 +40,11 @@ def suspend_all(broker: Any, jobs: Any) -> None:
     suspend(broker, *jobs)
 
 
-def waiting(broker: Any) -> list[Any]:
-    """One that waits for an event."""
+def waiting_job(broker: Any, **options: Any) -> Any:
+    """It waits for an event."""
     job = claimed_job(broker, "a", client="x")
-    suspend(broker, job)
-    return [job]
+    suspend(broker, job, **options)
+    return job
 
 
 def send_event(

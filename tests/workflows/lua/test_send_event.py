@@ -1,11 +1,10 @@
 """A job gets an event."""
 
-from tests.protocol.model.step_calls import send_event, suspend
+from tests.protocol.model.step_calls import send_event, waiting_job
 from tests.support.jobs import (
     QUEUE,
     WORKER,
     claim,
-    claimed_job,
     finished_job,
     new_job,
     queued_job,
@@ -15,12 +14,6 @@ from tests.support.single_steps import promote
 from tests.support.snapshots import MS, snapshot
 
 KNOWN = {"event 1 approved": f"{MS} 7", "last approved": "1", "token approved\nt1": "1", "sent": "1", "bytes": "15"}
-
-
-def waiting_job(broker, **options):
-    job = claimed_job(broker, "a", client="x")
-    suspend(broker, job, **options)
-    return job
 
 
 def test_a_job_that_waits_for_it_is_queued(redis, broker):
