@@ -6,7 +6,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from django_rtq.core.broker import scripts
-from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA, LuaScript
+from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA
 from django_rtq.core.broker.scripts import SCRIPTS, Script
 
 FILES = {
@@ -42,14 +42,14 @@ def changed(sources: Mapping[str, str]) -> Iterator[None]:
     right = {name: SCRIPTS[name] for name in names}
     wrong = {name: _made_of(script, sources) for name, script in right.items()}
     SCRIPTS.update(wrong)
-    SCRIPTS_BY_SHA.update({script.sha: LuaScript(script.name, script.text) for script in wrong.values()})
+    SCRIPTS_BY_SHA.update({script.sha: script for script in wrong.values()})
     try:
         yield
     finally:
         SCRIPTS.update(right)
         for script in wrong.values():
             SCRIPTS_BY_SHA.pop(script.sha, None)
-        SCRIPTS_BY_SHA.update({script.sha: LuaScript(script.name, script.text) for script in right.values()})
+        SCRIPTS_BY_SHA.update({script.sha: script for script in right.values()})
 
 
 def mutated(mutant: Mutant) -> AbstractContextManager[None]:

@@ -37,7 +37,7 @@ from pathlib import Path
 from textwrap import indent
 
 from django_rtq.core.broker.keys import QUEUE_KEYS, QueueKeys
-from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA, Argument, Command, LuaScript
+from django_rtq.core.broker.redis.commands import SCRIPTS_BY_SHA, Argument, Command
 from django_rtq.exceptions import BrokerRefused
 
 AT_ONCE = 500  # most jobs of the caller in a call (rule 6); Lua's unpack takes some 8,000 values
@@ -104,7 +104,7 @@ class Script:
     def sha(self) -> bytes:
         """The digest by which EVALSHA names the script."""
         sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest().encode()
-        SCRIPTS_BY_SHA[sha] = LuaScript(self.name, self.text)
+        SCRIPTS_BY_SHA[sha] = self
         return sha
 
     @property

@@ -60,7 +60,7 @@ def test_each_verb_is_kept_sent_and_removed(broker, verb):
     assert joined.job_ids() == {b"first", b"later"}
     assert joined.any_outcome_id() == (b"first" if is_outcome else b"")
     ((sent, command),) = joined.commands(*[Keys("").of(QUEUE)] * 2, WORKER, get_config())
-    assert script_of(command)[0] == ALL[verb]
+    assert script_of(command).name == ALL[verb]
     joined.remove(sent)
     assert not joined
 

@@ -39,7 +39,8 @@ class BlockingReader:
         self._block_seconds = block_seconds
         self._on_connect = on_connect
         self._connection: Any = None
-        self._is_waiting = False  # BZPOPMIN was sent, and has no reply yet
+        #: BZPOPMIN was sent, and has no reply yet: a token may be given to this reader, although others may need it.
+        self.is_waiting = False
         self.token_key: bytes | None = None  # where the last token was taken from; its user sets it to None
 
     def connect(self) -> None:
@@ -56,9 +57,9 @@ class BlockingReader:
 
     def _wait(self, seconds: float | None, is_exact: bool) -> bool:
         connection = self._connected()
-        if not self._is_waiting:
+        if not self.is_waiting:
             send(connection, [self._wait_command])
-            self._is_waiting = True
+            self.is_waiting = True
         if seconds is not None:
             came = can_read_within(connection, seconds) if is_exact else connection.can_read(timeout=seconds)
             if not came:
@@ -79,15 +80,15 @@ class BlockingReader:
     def _wait_and_claim(self, claim: Command, slice_seconds: float, on_slice: Callable[[], None]) -> Any:
         connection = self._connected()
         connection._sock.settimeout(slice_seconds)
-        send(connection, [claim] if self._is_waiting else [self._wait_command, claim])
-        self._is_waiting = True
+        send(connection, [claim] if self.is_waiting else [self._wait_command, claim])
+        self.is_waiting = True
         until = time.monotonic() + self._block_seconds + self._connection_settings.socket_timeout
         try:
             self._take(self._read_in_slices(until, on_slice))
         except ResponseError as error:
             if not has_moved(connection, error):
                 raise
-            self._is_waiting = False  # and the reply to the claim comes next
+            self.is_waiting = False  # and the reply to the claim comes next
         answer = received_reply(connection)
         if answer is not None:
             return None if isinstance(answer, Exception) else answer
@@ -125,11 +126,6 @@ class BlockingReader:
             self.close()
             raise
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether a token may be given to this reader, although another process may need it."""
-        return self._is_waiting
-
     def interrupt(self) -> None:
         """End a wait from another thread: wait() raises BrokerUnavailable there.
 
@@ -144,14 +140,14 @@ class BlockingReader:
 
     def close(self) -> None:
         """Close the connection, in the thread that waits. The reader may be used again."""
-        self._is_waiting = False
+        self.is_waiting = False
         if self._connection is not None:
             self._connection.disconnect()
             self._connection = None
 
     def _take(self, token: Any) -> bool:
         """The read has ended, with a token or without."""
-        self._is_waiting = False
+        self.is_waiting = False
         if token is not None:
             self.token_key = token[0]
         return token is not None

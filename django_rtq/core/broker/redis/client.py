@@ -115,18 +115,8 @@ class RedisClient:
     """
 
     def __init__(self, pool: redis.ConnectionPool) -> None:
-        self._pool = pool
+        self._pool, self.in_settings = pool, in_settings_of(pool)
         self.connections = IdleConnections(pool)
-
-    @property
-    def in_settings(self) -> InSettings:
-        """For errors about the server."""
-        return in_settings_of(self._pool)
-
-    @property
-    def connections_lost(self) -> int:
-        """Another number after each connection that ended. Only compare it with a former value."""
-        return self.connections.connections_lost
 
     def begin(self, commands: Sequence[Command]) -> Any:
         """Send commands that may run twice, for execute_each(), which reads the replies. Returns the connection.

@@ -32,18 +32,11 @@ class Token(NamedTuple):
     put: Command
 
 
-class LuaScript(NamedTuple):
-    """A script that commands may call."""
-
-    name: str
-    text: str
+#: SHA -> Script of core/broker/scripts.py. One that commands call has to be here, to be loaded if Redis lacks it.
+SCRIPTS_BY_SHA: dict[bytes, Any] = {}
 
 
-#: SHA -> script. Commands that call a script need it here, so that it can be loaded when Redis does not know it.
-SCRIPTS_BY_SHA: dict[bytes, LuaScript] = {}
-
-
-def script_of(command: Command) -> LuaScript:
+def script_of(command: Command) -> Any:
     """The script that an EVALSHA command calls."""
     # *<items> $7 EVALSHA $40 <sha> …
     return SCRIPTS_BY_SHA[command.split(b"\r\n", 5)[4] if isinstance(command, bytes) else command[1]]  # type: ignore[index]

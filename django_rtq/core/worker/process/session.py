@@ -134,7 +134,7 @@ class WorkerSession:
         self._is_uncertain = False
         self._next_check_at = 0.0  # time.monotonic(), while uncertain
         self._may_differ = False  # from the processing list in Redis
-        self._connections_lost_seen = broker.redis.connections_lost  # at the last comparison
+        self._connections_lost_seen = broker.redis.connections.connections_lost  # at the last comparison
         self._reconciled_at = time.monotonic()
         self._reconciler = Reconciler(
             self.reconcile_held, lambda: bool(self._held), lease_seconds=broker.config.lease_seconds
@@ -474,7 +474,7 @@ class WorkerSession:
     @property
     def needs_reconcile(self) -> bool:
         """Whether reconcile() would ask Redis now."""
-        if self._may_differ or self._connections_lost_seen != self._broker.redis.connections_lost:
+        if self._may_differ or self._connections_lost_seen != self._broker.redis.connections.connections_lost:
             return True
         return self._is_uncertain and time.monotonic() >= self._next_check_at
 
@@ -515,7 +515,7 @@ class WorkerSession:
                 self._release_unknown()
 
     def _release_unknown(self) -> None:
-        losses, self._may_differ = self._broker.redis.connections_lost, False
+        losses, self._may_differ = self._broker.redis.connections.connections_lost, False
         try:
             for queue, job_ids in self._broker.running(self.worker, self._queues).items():
                 with self._lock:  # finished meanwhile: not held any more, and not settled yet
