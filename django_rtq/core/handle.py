@@ -175,7 +175,5 @@ def _why_failed(details: JobDetails) -> str:
         return f"was dead and has been requeued since: it is {details.state} now."
     if not details.errors:
         return f"is {details.state}."
-    last = details.errors[-1]
-    error = ": ".join(str(last[key]) for key in ("error_class", "error") if last.get(key))
-    traceback = f"\n\n{last['traceback']}" if last.get("traceback") else ""
-    return f"is {details.state}. {error}{traceback}"
+    error = f"is {details.state}. {': '.join(filter(None, details.newest_error))}"
+    return "\n\n".join(filter(None, (error, details.errors[-1].get("traceback"))))

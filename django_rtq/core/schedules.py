@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta, timezone
 from functools import lru_cache
 from itertools import count, islice, takewhile
@@ -17,7 +17,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django_rtq.core.conf.config import time_zone_name
-from django_rtq.core.conf.option import accepts, number, one_of, text
+from django_rtq.core.conf.option import accepts, number, one_of, option, options_of, text
 from django_rtq.core.jobs.job import EPOCH
 from django_rtq.core.validation import MAX_CAP, MAX_EXPRESSION_LENGTH, MAX_MISSED, MAX_NAME_LENGTH, did_you_mean
 from django_rtq.exceptions import InvalidTask
@@ -37,6 +37,12 @@ _ALIASES = {
 }
 
 
+_KWARGS = accepts(
+    lambda value: isinstance(value, Mapping) and all(isinstance(name, str) for name in value),
+    "a dictionary of names and values",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """When a task is started periodically, and with which arguments. Made by cron() and every()."""
@@ -45,16 +51,16 @@ class Schedule:
     tz: str = ""  # time zone of the expression; "": TIME_ZONE of the settings
     every_ms: int = 0  # or a fixed interval, so that it does not drift
     start_ms: int = 0  # from which its slots are counted, ms since 1970; there is none before
-    name: str = ""  # "": the name of the task
-    args: Sequence[Any] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    missed: Literal["skip", "once", "all"] = "once"  # slots at which no scheduler ran
-    cap: int = MAX_MISSED  # how many slots `missed="all"` fires: the newest
-    overlap: Literal["allow", "skip"] = "allow"  # whether a slot fires while its last job is not over
+    name: str = option("", text(MAX_NAME_LENGTH))  # "": the name of the task
+    args: Sequence[Any] = option((), accepts(lambda value: isinstance(value, list | tuple), "a list"))
+    kwargs: Mapping[str, Any] = option({}, _KWARGS)
+    missed: Literal["skip", "once", "all"] = option("once", one_of("skip", "once", "all"))  # if no scheduler ran then
+    cap: int = option(MAX_MISSED, number(least=1, most=MAX_CAP, whole=True))  # the newest slots that missed="all" fires
+    overlap: Literal["allow", "skip"] = option("allow", one_of("allow", "skip"))  # while its last job is not over
 
     def __post_init__(self) -> None:
-        for name, kind in _OPTIONS.items():
-            kind.checked(f"schedule: {name}", getattr(self, name), InvalidTask)
+        for name, declared in _OPTIONS.items():
+            declared.kind.checked(f"schedule: {name}", getattr(self, name), InvalidTask)
         if not self.every_ms and next(self._clock.after(0), None) is None:
             raise InvalidTask(f"cron: {self.expression!r} matches no date.")
 
@@ -196,27 +202,17 @@ _EXPRESSION = accepts(
     lambda value: isinstance(value, str) and len(value) <= MAX_EXPRESSION_LENGTH,
     f"text of at most {MAX_EXPRESSION_LENGTH} characters",
 )
-_OPTIONS = {
-    "name": text(MAX_NAME_LENGTH),
-    "args": accepts(lambda value: isinstance(value, list | tuple), "a list"),
-    "kwargs": accepts(
-        lambda value: isinstance(value, Mapping) and all(isinstance(name, str) for name in value),
-        "a dictionary of names and values",
-    ),
-    "missed": one_of("skip", "once", "all"),
-    "cap": number(least=1, most=MAX_CAP, whole=True),
-    "overlap": one_of("allow", "skip"),
-}
+_OPTIONS = options_of(Schedule)
 _OWN = {"cron": ("tz",), "every": ("seconds", "minutes", "hours", "days", "start")}
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 
 def _check_names(maker: str, options: Mapping[str, Any]) -> None:
     takes = (*_OWN[maker], *_OPTIONS)
-    for option in options:
-        if option not in _OPTIONS:
-            hint = did_you_mean(option, takes)
-            raise InvalidTask(f"{maker}: unknown option {option!r}.{hint} It takes: {', '.join(takes)}.")
+    for name in options:
+        if name not in _OPTIONS:
+            hint = did_you_mean(name, takes)
+            raise InvalidTask(f"{maker}: unknown option {name!r}.{hint} It takes: {', '.join(takes)}.")
 
 
 def _start_ms(start: Any, every_ms: int) -> int:

@@ -20,7 +20,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, IntegrityError, connections, tran
 
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.task_backends import places
-from django_rtq.core.conf.config import Config, get_config
+from django_rtq.core.conf.config import DATABASE, Config, get_config
 from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.context import about_current_job, running
 from django_rtq.core.tasks.decorator import internal_task
@@ -40,18 +40,15 @@ STEP_MARK = ":"  # between the id of a job and what tells its steps apart, in th
 
 def database_option(owner: str, value: object, func: Callable[..., Any]) -> str:
     """The database of a task with exactly_once; "" without it. Raises InvalidTask."""
-    if value is False or value == "":
+    named = DATABASE.checked(f"{owner}: exactly_once", value, InvalidTask)
+    if not named:
         return ""
-    if value is not True and not isinstance(value, str):
-        raise InvalidTask(f"{owner}: exactly_once is {value!r}, but has to be True, False or an alias of DATABASES.")
     if inspect.iscoroutinefunction(func):
         raise InvalidTask(
             f"{owner}: exactly_once runs the function in a transaction, and Django has none for coroutine functions. "
             "Write `def` instead of `async def`."
         )
-    alias = DEFAULT_DB_ALIAS if value is True else value
-    if alias not in connections:
-        raise InvalidTask(f"{owner}: exactly_once is {alias!r}, but DATABASES has: {', '.join(sorted(connections))}.")
+    alias = DEFAULT_DB_ALIAS if named is True else str(named)
     if not connections.settings[alias].get("AUTOCOMMIT", True):
         raise InvalidTask(f"{owner}: exactly_once needs a database with AUTOCOMMIT, which is off for {alias!r}.")
     return alias

@@ -26,6 +26,7 @@ from django_rtq.core.jobs import serializer
 from django_rtq.core.jobs.job import shard_in
 from django_rtq.core.tasks.calls import client_name
 from django_rtq.core.tasks.enqueuing import Calls, checked_calls, is_in_transaction, pauses
+from django_rtq.core.tasks.options.kinds import HEADERS
 from django_rtq.core.tasks.task import CalledWorkflow, Task, new_job, send_through_middleware
 from django_rtq.core.transactions import OnCommit, awaited_transaction, has_transaction, outbox_database
 from django_rtq.databases.outbox import delete_or_log, store_text
@@ -323,9 +324,7 @@ class WorkflowBuilder(StepCollector):
         self.name = NAME.checked("The name of a workflow", name, ValueError)
         self.key = "" if key is None else NAME.checked("The key of a workflow", key, ValueError)
         one_of("block", "cancel", "go_on").checked("on_dead", on_dead, ValueError)
-        headers = headers or {}
-        if not isinstance(headers, Mapping):
-            raise ValueError(f"headers are {headers!r}, but have to be a dictionary.")
+        headers = HEADERS.checked("headers", headers, ValueError)
         DATABASE.checked(f"workflow {name}: on_commit", on_commit, InvalidTask)
         owner = client_name(f"workflow {name}: client", client) if client is not None else ""
         has_shards = get_config().shards is not None

@@ -260,8 +260,7 @@ class Workflow:
                 details = self._find(job_id, queue)
             except JobNotFound:
                 continue
-            last = details.errors[-1] if details.errors else {}
-            lines.append(f"{details.task} {job_id}: {last.get('error_class', '')}: {last.get('error', '')}")
+            lines.append(f"{details.task} {job_id}: {': '.join(details.newest_error)}")
         for step in progress.steps:
             if step.gone:
                 ends = f"{step.gone} of {step.size} were cancelled, discarded or purged, or expired."
