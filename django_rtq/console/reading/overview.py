@@ -181,7 +181,7 @@ class OverviewReader:
         self._broker = broker
         self._redis, self._keys, self._shard = broker.redis, broker.keys, shard_of(broker.backend)
         self.series = TimeSeriesReader(broker)
-        self._hours = TaskHours(broker)
+        self._hours = TaskHours(broker, USUAL_HOURS)
         self._usual: tuple[float, dict[str, float | None]] = (-math.inf, {})  # time.monotonic(), by task
         self._refused = (-1, -REFUSED_MS)  # what the server refused, and when that was seen to grow, ms
 
@@ -266,8 +266,7 @@ class OverviewReader:
             return workers
         at, usual = self._usual
         if time.monotonic() - at >= USUAL_SECONDS:
-            metrics = self._hours.read(queues, USUAL_HOURS)
-            usual = {task: of_task.run_p95 for task, of_task in metrics.items()}
+            usual = {task: metrics.run_p95 for task, metrics in self._hours.read(queues).items()}
             self._usual = (time.monotonic(), usual)
         return [
             replace(worker, running=[replace(job, usual_seconds=usual.get(job.task)) for job in worker.running])

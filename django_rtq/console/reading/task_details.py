@@ -106,7 +106,7 @@ class TaskReader:
         self._broker, self._redis, self._keys = broker, broker.redis, broker.keys
         #: Name of a task -> the queues and names that were asked for, their marks, and the hours before.
         self._kept: dict[str, tuple[Sequence[Any], Sequence[bytes], ByHours]] = {}
-        self._hours = TaskHours(broker)
+        self._hours = TaskHours(broker, LISTED_HOURS)
 
     def get(self, name: str) -> TaskDetails:
         """A task, with its runs in the current hour and the 48 hours before it. A few round trips.
@@ -170,7 +170,7 @@ class TaskReader:
 
     def all(self) -> dict[str, TaskMetrics]:
         """The metrics of all tasks by name. Three round trips, or more."""
-        return self._hours.read(self._queues.names(), LISTED_HOURS)
+        return self._hours.read(self._queues.names())
 
 
 def _add_up(past: ByHours, histories: Iterable[Sequence[Any]]) -> ByHours:

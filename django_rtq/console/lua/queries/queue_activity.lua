@@ -5,15 +5,15 @@
 -- ARGV[3] bytes       how much to return of a record, and of the newest failure of a job
 --
 -- returns {{task, "<how many failed in a row> <since when, ms> <how many succeeded since>", ...}; {{minute, {task, failed,
---         succeeded, ...}}, ...}: the minutes since 1970 in which any tasks ran of which some runs failed; then in place of
---         a minute 0, for this hour and the one before, and the two newest versions of the project, the newest first, for
---         tasks that failed in either; {id, start of the record, of the newest failure} of the job that died last; of that
+--         succeeded, ...}}, ...}: of tasks of which some runs failed, by the minute since 1970; then in place of a minute 0,
+--         for this hour and the one before, and the two newest versions of the project, the newest first, for tasks that
+--         failed in either; {} if no runs failed; {id, start of the record, of the newest failure} of the job that died last; of that
 --         with the latest next attempt; {the client with most run time in the last hour, its µs, µs of all clients, for how
 --         many ms the oldest job of another waits that might start}}; {} where there is none
 
 local q, minutes, least, bytes = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.clock)
-local present, failed, tasks, seen, in_a_row, periods = math.floor(now / 60000), {}, {}, {}, {}, {}
+local present, hour, tasks, seen, in_a_row, periods = math.floor(now / 60000), math.floor(now / HOUR_MS), {}, {}, {}, {}
 local MOST, MOST_OF_VERSIONS = 500, 100 -- tasks that are told
 local SLICES = 6 -- of ten minutes
 
@@ -23,61 +23,46 @@ for i = 1, #streaks, 2 do
     in_a_row[#in_a_row + 1], in_a_row[#in_a_row + 2] = streaks[i], streaks[i + 1]
   end
 end
--- The two newest versions of the project, if there are two: the tasks that have failed with them.
-local versions = redis.call("ZREVRANGE", q.run_versions, 0, 1)
-if #versions < 2 then versions = {} end
-for _, version in ipairs(versions) do
-  for _, task in ipairs(redis.call("HKEYS", q.failed_runs .. "v" .. version)) do
-    if not seen[task] and #tasks < MOST_OF_VERSIONS then tasks[#tasks + 1], seen[task] = task, true end
-  end
-end
-local of_versions = #tasks
 
-for minute = present - minutes + 1, present do
-  local counters = redis.call("HGETALL", q.failed_runs .. minute)
-  failed[minute] = {}
-  for i = 1, #counters, 2 do
-    local task = counters[i]
-    if not seen[task] and #tasks < MOST then tasks[#tasks + 1], seen[task] = task, true end
-    failed[minute][task] = counters[i + 1]
+-- Add the tasks of which runs failed in a minute, or with a version.
+local function add_tasks(failed, most)
+  for _, task in ipairs(redis.call("HKEYS", failed)) do
+    if not seen[task] and #tasks < most then tasks[#tasks + 1], seen[task] = task, true end
   end
 end
 
--- The runs of these tasks in a minute.
-local function runs_in(minute)
-  local runs, n, of_minute = {}, 0, failed[minute]
-  local done = #tasks > 0 and redis.call("HMGET", q.done_runs .. minute, unpack(tasks)) or {}
-  for i, task in ipairs(tasks) do
-    if done[i] or of_minute[task] then
-      runs[n + 1], runs[n + 2], runs[n + 3] = task, of_minute[task] or "0", done[i] or "0"
-      n = n + 3
-    end
-  end
-  return runs
-end
-
-for minute = present - minutes + 1, present do
-  local runs = runs_in(minute)
-  if #runs > 0 then periods[#periods + 1] = { minute, runs } end
-end
--- Tell the runs of the first n of these tasks, as these counters have them.
-local function add_counted(name, n, suffixes)
-  local names, runs = {}, {}
-  for i = 1, n do
-    names[2 * i - 1], names[2 * i] = "failed " .. tasks[i], "done " .. tasks[i]
-    runs[3 * i - 2], runs[3 * i - 1], runs[3 * i] = tasks[i], 0, 0
-  end
-  for _, suffix in ipairs(n > 0 and suffixes or {}) do
-    for i, number in ipairs(redis.call("HMGET", q.tasks .. suffix, unpack(names))) do
-      local place = 3 * math.ceil(i / 2) - i % 2
+-- Tell the runs of the first n of these tasks: how many failed, and how many did not, by these hashes and what their fields
+-- begin with, the failed ones first.
+local function add_period(name, n, hashes)
+  local runs = {}
+  for i = 1, n do runs[3 * i - 2], runs[3 * i - 1], runs[3 * i] = tasks[i], 0, 0 end
+  for h, hash in ipairs(n > 0 and hashes or {}) do
+    local fields = {}
+    for i = 1, n do fields[i] = hash[2] .. tasks[i] end
+    for i, number in ipairs(redis.call("HMGET", hash[1], unpack(fields))) do
+      local place = 3 * i - h % 2
       runs[place] = runs[place] + (number or 0)
     end
   end
   if n > 0 then periods[#periods + 1] = { name, runs } end
 end
-local hour = math.floor(now / HOUR_MS)
-add_counted(0, #tasks, { hour - 1, hour })
-for _, version in ipairs(versions) do add_counted(version, of_versions, { "v" .. version }) end
+
+-- The two newest versions of the project, if there are two: the tasks that have failed with them.
+local versions = redis.call("ZREVRANGE", q.run_versions, 0, 1)
+if #versions < 2 then versions = {} end
+for _, version in ipairs(versions) do add_tasks(q.failed_runs .. "v" .. version, MOST_OF_VERSIONS) end
+local of_versions = #tasks
+for minute = present - minutes + 1, present do add_tasks(q.failed_runs .. minute, MOST) end
+
+for minute = present - minutes + 1, present do
+  add_period(minute, #tasks, { { q.failed_runs .. minute, "" }, { q.done_runs .. minute, "" } })
+end
+local this_hour, before = q.tasks .. hour, q.tasks .. (hour - 1)
+add_period(0, #tasks, { { this_hour, "failed " }, { this_hour, "done " }, { before, "failed " }, { before, "done " } })
+for _, version in ipairs(versions) do
+  local counted = q.tasks .. "v" .. version
+  add_period(version, of_versions, { { counted, "failed " }, { counted, "done " } })
+end
 
 local function failure_of(id)
   if not id then return {} end

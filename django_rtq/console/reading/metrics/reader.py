@@ -147,15 +147,6 @@ def _seconds(ms: float | None) -> float | None:
 # -- all tasks, hour by hour
 
 
-@dataclass(slots=True)
-class _Past:
-    """What was counted in hours that are over, in all queues together."""
-
-    hours: int
-    sums: dict[str, TaskMetrics] = field(default_factory=dict)
-    sizes: dict[Hour, int] = field(default_factory=dict)  # how many counters each of these hours has
-
-
 class TaskHours:
     """Reads the counters of all tasks over some hours: with hundreds of tasks, many thousands of numbers.
 
@@ -166,53 +157,38 @@ class TaskHours:
     kept, too, so that the next read goes on from there. Any thread may use it; one reads at a time.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self._redis, self._keys = broker.redis, broker.keys
+    def __init__(self, broker: Broker, hours: int) -> None:
+        self._redis, self._keys, self._hours = broker.redis, broker.keys, hours
         self._lock = threading.Lock()
-        self._past = _Past(0)
+        self._sums: dict[str, TaskMetrics] = {}  # of the hours that are over, in all queues together
+        self._sizes: dict[Hour, int] = {}  # how many counters each of these hours has
 
-    def read(self, queues: Sequence[str], hours: int) -> dict[str, TaskMetrics]:
-        """The sums of the present hour and so many before it, by task, of all queues together.
+    def read(self, queues: Sequence[str]) -> dict[str, TaskMetrics]:
+        """The sums of the present hour and of those before it, by task, of all queues together.
 
         Two round trips if the hours before are known, else more. Raises BrokerError.
         """
         with self._lock:
-            calls = [SCRIPTS["task_hours"].call(self._keys.of(queue), (hours,)) for queue in queues]
-            present, past = _sizes(queues, self._redis.execute(calls, resend=True))
-            self._add_past(hours, past)
-            sums = {task: replace(of, runs={**of.runs}, waits={**of.waits}) for task, of in self._past.sums.items()}
+            script = SCRIPTS["task_hours"]
+            replies = ask(self._redis, {queue: [script.call(self._keys.of(queue), (self._hours,))] for queue in queues})
+            present, past = dict[Hour, int](), dict[Hour, int]()
+            for queue, ((hour, *before, size),) in replies.items():
+                present |= {(queue, hour): size} if size else {}
+                past |= {(queue, hour - len(before) + place): one for place, one in enumerate(before) if one}
+            if any(past.get(hour) != size for hour, size in self._sizes.items()):  # one has left
+                self._sums, self._sizes = {}, {}
+            for place, flat in self._read({hour: size for hour, size in past.items() if hour not in self._sizes}):
+                add_counters(self._sums, flat)
+                self._sizes[place] = past[place]
+            sums = {task: replace(of, runs={**of.runs}, waits={**of.waits}) for task, of in self._sums.items()}
             for _, flat in self._read(present):
                 add_counters(sums, flat)
             return sums
 
-    # -- inside, under the lock
-
-    def _add_past(self, hours: int, sizes: Mapping[Hour, int]) -> None:
-        """Bring the sums up to date, with what is not in them yet, or from the beginning if an hour has left."""
-        kept = self._past
-        if kept.hours != hours or any(sizes.get(hour) != size for hour, size in kept.sizes.items()):
-            kept = self._past = _Past(hours)
-        for hour, flat in self._read({hour: size for hour, size in sizes.items() if hour not in kept.sizes}):
-            add_counters(kept.sums, flat)
-            kept.sizes[hour] = sizes[hour]
-
     def _read(self, sizes: Mapping[Hour, int]) -> Iterator[tuple[Hour, Any]]:
         for packet in packets(sizes, AT_ONCE):
-            yield from zip(packet, self._redis.execute([*map(self._read_hour, packet)], resend=True), strict=True)
-
-    def _read_hour(self, hour: Hour) -> Command:
-        queue, number = hour
-        return ("HGETALL", self._keys.of(queue).tasks + b"%d" % number)
-
-
-def _sizes(queues: Iterable[str], replies: Sequence[Any]) -> tuple[dict[Hour, int], dict[Hour, int]]:
-    """How many counters there are of the present hours of the queues, and of each hour before, if there are any."""
-    present: dict[Hour, int] = {}
-    past: dict[Hour, int] = {}
-    for queue, (hour, *before, size) in zip(queues, replies, strict=True):
-        present |= {(queue, hour): size} if size else {}
-        past |= {(queue, hour - len(before) + place): one for place, one in enumerate(before) if one}
-    return present, past
+            commands: list[Command] = [("HGETALL", self._keys.of(queue).tasks + b"%d" % hour) for queue, hour in packet]
+            yield from zip(packet, self._redis.execute(commands, resend=True), strict=True)
 
 
 # -- deploys
