@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from django_rtq.console.reading.jobs.walk import JobWalk, encode_cursor
+from django_rtq.console.reading.jobs.walk import JobWalk
 from django_rtq.console.reading.selection import LISTS, Selection
 from django_rtq.core.jobs import serializer
 from tests.support.jobs import (
@@ -158,14 +158,6 @@ def test_times_are_those_of_the_list(redis, broker, readers):
 def test_a_state_that_has_no_list_is_refused(broker):
     with pytest.raises(ValueError, match=r"'lost' is not one of queued, scheduled, "):
         JobWalk(broker, [(QUEUE, "lost")]).page()
-
-
-@pytest.mark.parametrize("state", LISTS)
-def test_a_cursor_that_redis_cannot_be_asked_for_begins_at_the_beginning(broker, readers, state):
-    SEEDS[state](broker)
-    place = ("1", "0", "\ud800", "a", "0") if state == "queued" else (1, "\ud800")
-
-    assert len(readers.search([(QUEUE, state)]).page(cursor=encode_cursor((QUEUE, state, *place))).jobs) == 1
 
 
 def test_what_a_torn_log_left_in_the_index_of_a_client_is_not_found(redis, broker, readers):

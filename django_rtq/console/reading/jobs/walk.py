@@ -7,17 +7,15 @@ lib/search_steps.lua.
 
 from __future__ import annotations
 
-import base64
 import heapq
-import json
-import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import Any, TypeAlias
+
+from django.core import signing
 
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.selection import ALL_JOBS, LISTS, Selection
@@ -26,16 +24,13 @@ from django_rtq.core.broker.redis.commands import Command
 from django_rtq.core.broker.scripts import MAINTAIN_AT_ONCE, SCRIPTS
 from django_rtq.core.jobs.details import JobDetails, read_found
 
-_BAND = re.compile(r"-?[0-9]{1,12}\+?")  # in cursors
-_TURN = re.compile(r"-?[0-9]{1,16}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?|inf")  # a score; inf: the client is blocked
-_PLACE = re.compile(r"[0-9]{1,15}")
+_SALT = "django_rtq.cursor"
 
 LONGEST_PAGE = 500
 DEPTH = 5000  # jobs that a search with a filter looks at
 
 STEP = 250  # jobs that one script looks at: some milliseconds
 _STEP_OF = {"finished": MAINTAIN_AT_ONCE}  # outcomes may be long
-_PARTS_OF_PLACE = {"queued": 5, "lanes": 4}  # those of other lists are a time and an id
 _DEAD = ("dead", "oldest")
 
 List = tuple[str, str]  # queue, name of a list
@@ -182,13 +177,11 @@ class JobWalk:
     # -- inside
 
     def _position(self, cursor: str) -> _Position:
-        queue, name, *place = [*decode_list(cursor), "", ""]
-        place = place[:-2]
-        if (queue, name) not in self._lists:
+        begun = decode_list(cursor)
+        list_ = tuple(begun[:2])
+        if list_ not in self._lists:
             return _Position(list(self._lists))
-        left = self._lists[self._lists.index((queue, name)) :]
-        is_place = len(place) == _PARTS_OF_PLACE.get(name, 2)
-        return _Position(left, checked_place(place) if is_place else ())
+        return _Position(self._lists[self._lists.index(list_) :], tuple(begun[2:]))
 
     def _matches(self, position: _Position, depth: int, enough: int, reply: str) -> list[_Match]:
         steps = self._step(position, depth, enough, reply)
@@ -262,32 +255,15 @@ def list_sizes(details: Mapping[str, QueueDetails], lists: Iterable[List]) -> di
     return {key: size + details[key[0]].retrying if key[1] == "scheduled" else size for key, size in sizes.items()}
 
 
-def encode_cursor(cursor: Sequence[Any]) -> str:
-    """A cursor as text that may be part of a URL."""
-    return base64.urlsafe_b64encode(json.dumps(cursor).encode()).decode().rstrip("=")
+def encode_cursor(cursor: Any) -> str:
+    """A cursor as text that may be part of a URL. It is signed: nobody else makes one."""
+    return signing.dumps(cursor, salt=_SALT, compress=True)
 
 
 def decode_list(text: str) -> list[Any]:
-    """The list in a cursor, with any values; [] for invalid text."""
+    """The list in a cursor; [] for text that is none."""
     try:
-        items = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except (ValueError, TypeError):
+        items = signing.loads(text, salt=_SALT)
+    except signing.BadSignature:
         return []
     return items if isinstance(items, list) else []
-
-
-def checked_place(found: Sequence[Any]) -> tuple[Any, ...]:
-    """A place in a list: (time, id), (band, turn, client, id, place in its lane), or (since, lane, how many of it, id).
-
-    Else (), the beginning.
-    """
-    try:
-        "".join(map(str, found)).encode()  # Redis cannot be asked for a lone surrogate
-        if len(found) == 2:
-            score = float(found[0])
-            return (score, str(found[1])) if math.isfinite(score) else ()
-        place = tuple(map(str, found))
-        band, turn, number = ("0", place[0], place[2]) if len(place) == 4 else (place[0], place[1], place[4])
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return ()
-    return place if _BAND.fullmatch(band) and _TURN.fullmatch(turn) and _PLACE.fullmatch(number) else ()
