@@ -7,9 +7,9 @@
 -- returns {{task, "<how many failed in a row> <since when, ms> <how many succeeded since>", ...}; {{minute, {task, failed,
 --         succeeded, ...}}, ...}: of tasks of which some runs failed, by the minute since 1970; then in place of a minute 0,
 --         for this hour and the one before, and the two newest versions of the project, the newest first, for tasks that
---         failed in either; {} if no runs failed; {id, start of the record, of the newest failure} of the job that died last; of that
---         with the latest next attempt; {the client with most run time in the last hour, its µs, µs of all clients, for how
---         many ms the oldest job of another waits that might start}}; {} where there is none
+--         failed in either; {} if no runs failed; {id, start of the record, of the newest failure} of the job that died
+--         last; of that with the latest next attempt; {the client with most run time in the last hour, its µs, µs of all
+--         clients, for how many ms the oldest job of another waits that might start}}; {} where there is none
 
 local q, minutes, least, bytes = named(), tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms(q.clock)
