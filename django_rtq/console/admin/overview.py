@@ -26,19 +26,7 @@ from django_rtq.console.render.column import PageUrl
 from django_rtq.console.sanitize import clean_text
 from django_rtq.databases.outbox import OutboxLag
 
-#: What an action is called, its page, and which field of the incident is in the address of that.
-_PAGES: dict[Action, tuple[Any, str, str]] = {
-    Action.SHOW_QUEUE: (gettext_lazy("Show the queue"), "queue_change", "queue"),
-    Action.SHOW_DEAD: (gettext_lazy("Show the dead letters"), "queue_change", "queue"),
-    Action.SHOW_RETRYING: (gettext_lazy("Show the jobs"), "queue_change", "queue"),
-    Action.SHOW_JOB: (gettext_lazy("Show the job"), "job_change", "job_id"),
-    Action.SHOW_RUNNING: (gettext_lazy("Show running jobs"), "job_changelist", ""),
-    Action.SHOW_WORKERS: (gettext_lazy("Show workers"), "worker_changelist", ""),
-    Action.SHOW_CLIENT: (gettext_lazy("Show the client"), "client_change", ""),
-    Action.SHOW_SCHEDULES: (gettext_lazy("Show schedules"), "schedule_changelist", ""),
-    Action.SHOW_WORKFLOW: (gettext_lazy("Show the workflow"), "workflow_change", "workflow"),
-    Action.SHOW_OUTBOX: (gettext_lazy("Show the outbox"), "job_outbox", ""),
-}
+_translated = _  # of texts that are marked elsewhere
 #: The list of the subjects of a kind.
 _LISTS = {
     "dead_letters": "deadletter_changelist",
@@ -144,13 +132,13 @@ def _pages(incident: Incident, url: PageUrl) -> list[tuple[str, str]]:
         Action.SHOW_CLIENT: {"client": incident.client or ""},
     }
     pages = []
-    for action in (each for each in incident.actions if each in _PAGES):
-        label, name, subject = _PAGES[action]
+    for action in (each for each in incident.actions if each not in (Action.REQUEUE, Action.RESUME)):
+        label, name, subject = action.value
         with suppress(NoReverseMatch):
             address = url(name, *([getattr(incident, subject)] if subject else []), query=queries.get(action))
             if action is Action.SHOW_CLIENT and not incident.client:  # an empty name has to stay in the query
                 address += f"{'&' if '?' in address else '?'}client="
-            pages.append((str(label), address))
+            pages.append((_translated(label), address))
     return [*pages, *([(_("Show the task"), url("registeredtask_change", incident.task))] if incident.task else [])]
 
 

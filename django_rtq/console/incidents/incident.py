@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone
+from enum import Enum
 from typing import Any
 
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, gettext_noop, ngettext
 
 from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number, names_text, short_name
 from django_rtq.console.merging import EVERY, FIRST, LEAST, ONE, by, joined, merge_by
@@ -36,21 +37,20 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
-class Action(StrEnum):
-    """What a person can do about an incident. The admin has a link or a button for each."""
+class Action(Enum):
+    """What a person can do about an incident: its name, its page, and the field that is in the address of that."""
 
-    SHOW_QUEUE = "show_queue"
-    SHOW_DEAD = "show_dead"  # the dead letters of its queue, task and error
-    SHOW_RETRYING = "show_retrying"
-    REQUEUE = "requeue"  # these dead letters
-    RESUME = "resume"  # its queue
-    SHOW_JOB = "show_job"
-    SHOW_RUNNING = "show_running"
-    SHOW_WORKERS = "show_workers"
-    SHOW_CLIENT = "show_client"
-    SHOW_SCHEDULES = "show_schedules"
-    SHOW_WORKFLOW = "show_workflow"
-    SHOW_OUTBOX = "show_outbox"
+    SHOW_QUEUE = (gettext_noop("Show the queue"), "queue_change", "queue")
+    SHOW_DEAD = (gettext_noop("Show the dead letters"), "queue_change", "queue")  # of its queue, task and error
+    SHOW_RETRYING = (gettext_noop("Show the jobs"), "queue_change", "queue")
+    SHOW_JOB = (gettext_noop("Show the job"), "job_change", "job_id")
+    SHOW_RUNNING = (gettext_noop("Show running jobs"), "job_changelist", "")
+    SHOW_WORKERS = (gettext_noop("Show workers"), "worker_changelist", "")
+    SHOW_CLIENT = (gettext_noop("Show the client"), "client_change", "")
+    SHOW_SCHEDULES = (gettext_noop("Show schedules"), "schedule_changelist", "")
+    SHOW_WORKFLOW = (gettext_noop("Show the workflow"), "workflow_change", "workflow")
+    SHOW_OUTBOX = (gettext_noop("Show the outbox"), "job_outbox", "")
+    REQUEUE, RESUME = ("requeue",), ("resume",)  # a button: these dead letters, its queue
 
 
 def _sum_of_values(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
