@@ -24,8 +24,8 @@ from django_rtq.backend.compat import (
     task_enqueued,
 )
 from django_rtq.backend.results import new_result, plain_arguments, result_of, set_fields
-from django_rtq.backend.rtq_task import RTQ_OPTIONS, RTQTask, WorkerTask
-from django_rtq.backend.running import between_signals
+from django_rtq.backend.rtq_task import RTQ_OPTIONS, RTQTask
+from django_rtq.backend.running import WorkerTask
 from django_rtq.core.broker.task_backends import REDIS_OPTIONS, connection_settings_of
 from django_rtq.core.conf.config import get_config
 from django_rtq.core.conf.queue_options import is_queue_name
@@ -89,7 +89,6 @@ class RTQBackend(BaseTaskBackend):
                 takes_context=task.takes_context,
                 keeps_call=True,
                 django_task=task,
-                around=between_signals,
                 backend=self.alias,
                 **{name: value for name, value in (of_task | options).items() if name != "run_after"},
             )

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property, wraps
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, Protocol, overload
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from django_rtq.backend.compat import BaseTaskBackend, DjangoTask, django_task, normalize_json, task_backends
+from django_rtq.backend.compat import BaseTaskBackend, DjangoTask, django_task, task_backends
 from django_rtq.core.broker.task_backends import backends_in, is_in
 from django_rtq.core.extension import no_attribute
 from django_rtq.core.schedules import Schedule
@@ -137,20 +137,6 @@ class RTQTask(EnqueueMethods[P, R_co], DjangoTask):
 RTQ_OPTIONS = tuple(each.name for each in fields(RTQTask) if each.name not in DjangoTask.__dataclass_fields__)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class WorkerTask(Task[Any, Any]):
-    """What workers run for a task of django.tasks."""
-
-    django_task: RTQTask
-    around: Callable[[RTQTask, Callable[..., Any]], Callable[..., Any]]  # adds Django's signals
-
-    @cached_property
-    def body(self) -> Callable[..., Any]:
-        """What workers call. The signals are sent outside of the transaction of exactly_once."""
-        func = returning_json(self.func) if self.exactly_once else self.func
-        return self.around(self.django_task, self._in_transaction(func))
-
-
 class _ContextDecorator(Protocol):
     """@task(takes_context=True), for type checkers."""
 
@@ -184,16 +170,6 @@ class _TaskDecorator(Protocol):
 
 
 task: _TaskDecorator = django_task
-
-
-def returning_json(func: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with its value as plain JSON. Raises TypeError if that is not possible."""
-
-    @wraps(func)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return normalize_json(func(*args, **kwargs))
-
-    return call
 
 
 def task_in(task: RTQTask, place: str) -> RTQTask:

@@ -6,7 +6,8 @@ import inspect
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -21,7 +22,7 @@ from django_rtq.backend.compat import (
     task_started,
 )
 from django_rtq.backend.results import result_of, set_fields
-from django_rtq.backend.rtq_task import RTQTask, WorkerTask, task_in
+from django_rtq.backend.rtq_task import RTQTask, task_in
 from django_rtq.core import signals
 from django_rtq.core.broker.brokers import get_broker
 from django_rtq.core.broker.one_job import access_to_jobs
@@ -34,24 +35,36 @@ from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.failure import read_failures
 from django_rtq.core.jobs.job import Job, JobState, is_member, made_at
 from django_rtq.core.tasks import registry
+from django_rtq.core.tasks.task import Task
 from django_rtq.core.worker.outcome import failure_line
 from django_rtq.databases.clocks import utc_now
 from django_rtq.exceptions import BrokerError, JobNotFound
 
 
-def between_signals(task: RTQTask, func: Callable[..., Any]) -> Callable[..., Any]:
-    """What workers call: the function, perhaps in a transaction, between Django's signals."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WorkerTask(Task[Any, Any]):
+    """What workers run for a task of django.tasks."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        result, args = _start(task, args, kwargs)
-        return _succeed(task, result, func(*args, **kwargs))
+    django_task: RTQTask
 
-    async def acall(*args: Any, **kwargs: Any) -> Any:
-        result, args = await sync_to_async(_start)(task, args, kwargs)
-        value = await func(*args, **kwargs)
-        return await sync_to_async(_succeed)(task, result, value)
+    @cached_property
+    def body(self) -> Callable[..., Any]:
+        """What workers call: the function between Django's signals, which are sent outside of the transaction of
+        exactly_once."""
+        task, func = self.django_task, self.func
+        if self.exactly_once:  # which stores the value
+            func = self._in_transaction(wraps(func)(lambda *args, **kwargs: normalize_json(self.func(*args, **kwargs))))
 
-    return acall if inspect.iscoroutinefunction(func) else call
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result, args = _start(task, args, kwargs)
+            return _succeed(task, result, func(*args, **kwargs))
+
+        async def acall(*args: Any, **kwargs: Any) -> Any:
+            result, args = await sync_to_async(_start)(task, args, kwargs)
+            value = await func(*args, **kwargs)
+            return await sync_to_async(_succeed)(task, result, value)
+
+        return acall if inspect.iscoroutinefunction(func) else call
 
 
 def _succeed(task: RTQTask, result: DjangoResult, value: Any) -> Any:
