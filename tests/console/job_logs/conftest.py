@@ -2,13 +2,12 @@
 
 import pytest
 
-from tests.core.worker.claimed_runs import claim, enqueue
+from tests.core.worker.claimed_runs import claim_new
 from tests.core.worker.conftest import *  # noqa: F403
 
 
 @pytest.fixture
 def run(broker, session):
     """What the session claimed."""
-    enqueue(broker)
-    (run,) = claim(session)
+    (run,) = claim_new(broker, session)
     return run

@@ -14,7 +14,7 @@ from django_rtq.core.conf.config import Config
 from django_rtq.core.jobs.context import CurrentRun, current_run
 from django_rtq.core.worker.outcome import BURIED, RETRIED, Outcome
 from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
-from tests.core.worker.claimed_runs import DONE, claim, enqueue
+from tests.core.worker.claimed_runs import DONE, claim, claim_new
 from tests.support.jobs import QUEUE
 from tests.support.waiting import wait_until
 
@@ -147,8 +147,7 @@ def test_our_own_lines_and_those_of_nobody_are_left_out(run, logs):
 
 
 def test_lines_that_wait_have_a_limit(broker, session, logs):
-    enqueue(broker, 40)
-    runs = claim(session, 40)
+    runs = claim_new(broker, session, 40, wanted=40)
     for number, run in enumerate(runs):
         say(run, *(f"{number}.{i}" for i in range(300)), logs=logs)
         logs.take({}, session.worker)

@@ -22,5 +22,11 @@ def claim_unread(session, wanted=10):
     return [run for claimed in fetched.claimed for run in runs_of(claimed, session.worker)]
 
 
+def claim_new(broker, session, count=1, *, wanted=10):
+    """Runs of so many jobs that are enqueued before."""
+    enqueue(broker, count)
+    return claim(session, wanted)
+
+
 def enqueue(broker, count=1):
     return [queued_job(broker, body=BODY) for _ in range(count)]

@@ -225,6 +225,10 @@ class ParallelRun:
         reply = self._script(queue, "trim", self.broker.config.max_dead_letters, DEAD_MS, limit)
         self.same(reply, self.models[queue].trim(limit))
 
+    def trim_after(self, ms: int, limit: int = 100) -> None:
+        self.advance(ms)
+        self.trim("mail", limit)
+
     def audit(self, queue: str, start: int = 0, limit: int = 100) -> None:
         reply = self._script(queue, "repair_lanes", start, limit, 0)
         self.same(reply, [self.models[queue].audit(start, limit), 0])  # and no job is in no place

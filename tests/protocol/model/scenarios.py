@@ -67,12 +67,10 @@ def work_is_settled(parallel: ParallelRun) -> None:
     run(parallel, "ack", ids[1:2], 1000, "")
     run(parallel, "expire", ids[2:3], RESULT_MS, '{"state":"expired"}', times=2)
     parallel.enqueue("mail", [new_job(parallel, "a"), new_job(parallel, "new")])  # the first is finished
-    parallel.advance(1000)
-    parallel.trim("mail")
+    parallel.trim_after(1000)
     run(parallel, "ack", ids[3:9], KEEP_MS, DONE)  # more than is kept
     run(parallel, "release", ids[9:], times=2)
-    parallel.advance(KEEP_MS)
-    parallel.trim("mail", 1)
+    parallel.trim_after(KEEP_MS, 1)
     parallel.trim("mail")
 
 
@@ -88,8 +86,7 @@ def known_jobs_are_taken_in_once(parallel: ParallelRun) -> None:
         parallel.enqueue("mail", [cancelled])
         parallel.cancel("mail", cancelled.id)
         for _ in range(3):  # the ids of finished jobs are forgotten
-            parallel.advance(RESULT_MS // 2)
-            parallel.trim("mail")  # it is named in its lane, and nowhere else
+            parallel.trim_after(RESULT_MS // 2)  # it is named in its lane, and nowhere else
         for job in (finished, live, cancelled):
             parallel.enqueue("mail", [job, *(new_job(parallel, name) for name in others)])
         front = new_job(parallel, "front", client="acme", at_front="1")
@@ -235,10 +232,8 @@ def dead_letters_are_trimmed(parallel: ParallelRun) -> None:
     parallel.trim("mail", 1)
     parallel.trim("mail")
     parallel.trim("mail")
-    parallel.advance(DEAD_MS - 4)
-    parallel.trim("mail")
-    parallel.advance(10)
-    parallel.trim("mail")
+    parallel.trim_after(DEAD_MS - 4)
+    parallel.trim_after(10)
 
 
 def a_log_was_torn(parallel: ParallelRun) -> None:

@@ -43,5 +43,4 @@ def lines_go_with_their_jobs(parallel: ParallelRun) -> None:
     parallel.requeue_elsewhere("mail", [ids[2]], "bulk")
     parallel.cancel("mail", ids[4])
     parallel.purge("mail", 100)
-    parallel.advance(DEAD_MS + 1)
-    parallel.trim("mail", 1)
+    parallel.trim_after(DEAD_MS + 1, 1)

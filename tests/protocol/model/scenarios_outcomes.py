@@ -38,8 +38,7 @@ def outcomes_are_too_many(parallel: ParallelRun) -> None:
     """Some of those that go finished long ago, others lately."""
     old = send(parallel, *"ab", claimed=2)
     run(parallel, "ack", old, RESULT_MS, DONE)
-    parallel.advance(TOMBSTONE_MS + 1)
-    parallel.trim("mail")
+    parallel.trim_after(TOMBSTONE_MS + 1)
     for name in "cdef":
         parallel.advance(1)
         send(parallel, name, claimed=1)
@@ -48,8 +47,7 @@ def outcomes_are_too_many(parallel: ParallelRun) -> None:
     ids = send(parallel, *"ghijk", claimed=5)
     parallel.advance(1)
     run(parallel, "ack", ids, RESULT_MS, DONE)
-    parallel.advance(TOMBSTONE_MS - 1)
-    parallel.trim("mail")
+    parallel.trim_after(TOMBSTONE_MS - 1)
     (job_id,) = send(parallel, "last", claimed=1)
     run(parallel, "ack", [job_id], RESULT_MS, DONE)
 
@@ -58,8 +56,7 @@ def old_and_recent_outcomes_are_too_many(parallel: ParallelRun) -> None:
     """Some of those that go were moved by trim."""
     old = send(parallel, *"ab", claimed=2)
     run(parallel, "ack", old, RESULT_MS, DONE)
-    parallel.advance(TOMBSTONE_MS)
-    parallel.trim("mail")
+    parallel.trim_after(TOMBSTONE_MS)
     ids = send(parallel, *"cdefg", claimed=5)
     run(parallel, "ack", ids, RESULT_MS, DONE)
 

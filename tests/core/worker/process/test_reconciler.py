@@ -8,7 +8,7 @@ from django_rtq import signals
 from django_rtq.core.broker.redis.speedups import _is_open
 from django_rtq.core.worker.process.session import Reconciler
 from django_rtq.exceptions import BrokerUnavailable
-from tests.core.worker.claimed_runs import DONE, claim, enqueue
+from tests.core.worker.claimed_runs import DONE, claim, claim_new, enqueue
 from tests.core.worker.conservation import places
 from tests.support.jobs import QUEUE, receiving
 from tests.support.waiting import start_thread, wait_until
@@ -124,8 +124,7 @@ def held_by(redis, session):
 @pytest.fixture
 def one_lost(redis, broker, session):
     """Of three jobs one was acknowledged, and Redis has forgotten it. Two are held."""
-    enqueue(broker, 3)
-    runs = claim(session)
+    runs = claim_new(broker, session, 3)
     restore = older(redis)
     session.add(runs[0], DONE)
     session.settle()
@@ -135,8 +134,7 @@ def one_lost(redis, broker, session):
 
 def test_a_job_that_redis_brought_back_is_given_back_when_another_is_stale(redis, broker, session, stale):
     """The connection was not cut: that the next outcome comes too late is all there is to see."""
-    enqueue(broker, 2)
-    (lost,) = claim(session, 1)
+    (lost,) = claim_new(broker, session, 2, wanted=1)
     restore = older(redis)
     session.add(lost, DONE)
     session.fetch(0, idle=False)
@@ -195,8 +193,7 @@ def test_who_has_nothing_may_be_waiting_for_a_claim_which_is_left_alone(redis, b
 
 
 def test_what_is_being_claimed_is_not_given_back(redis, broker, session):
-    enqueue(broker, 2)
-    (held,) = claim(session, 1)
+    (held,) = claim_new(broker, session, 2, wanted=1)
     claim_jobs, threads = broker.claim, []
 
     def compare_meanwhile(*arguments, **options):
@@ -216,8 +213,7 @@ def test_what_is_being_claimed_is_not_given_back(redis, broker, session):
 
 
 def test_who_claims_nothing_and_holds_nothing_is_compared_now_and_then(redis, broker, session):
-    enqueue(broker)
-    (run,) = claim(session)
+    (run,) = claim_new(broker, session)
     restore = older(redis)
     session.add(run, DONE)
     session.settle()
@@ -247,8 +243,7 @@ def test_a_comparison_that_failed_is_repeated(redis, broker, session, one_lost, 
 
 
 def test_of_outcomes_that_were_sent_twice_only_those_of_others_are_said_to_be_late(redis, broker, session, stale):
-    enqueue(broker, 2)
-    resent, late = claim(session)
+    resent, late = claim_new(broker, session, 2)
     session.add(resent, DONE)
     redis.drop_connection("after")
     with pytest.raises(BrokerUnavailable):
@@ -261,8 +256,7 @@ def test_of_outcomes_that_were_sent_twice_only_those_of_others_are_said_to_be_la
 
 
 def test_who_has_an_outcome_to_tell_keeps_its_name_until_it_is_told(redis, broker, session):
-    enqueue(broker)
-    (run,) = claim(session)
+    (run,) = claim_new(broker, session)
     name = session.worker
     session.mark_uncertain()
     running, told = broker.running, []

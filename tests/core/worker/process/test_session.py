@@ -11,7 +11,7 @@ from django_rtq.core.worker.outcome import BURIED, CANCELLED, EXPIRED, RETRIED, 
 from django_rtq.core.worker.process.session import WorkerSession
 from django_rtq.core.worker.supervisor.heartbeat import Heartbeat
 from django_rtq.exceptions import BrokerUnavailable, TimeLimitExceeded
-from tests.core.worker.claimed_runs import BODY, DONE, claim, enqueue
+from tests.core.worker.claimed_runs import BODY, DONE, claim, claim_new, enqueue
 from tests.core.worker.conservation import places
 from tests.support.jobs import QUEUE, queued_job, receiving
 from tests.support.snapshots import places_of, snapshot
@@ -49,8 +49,7 @@ def test_outcomes_are_told_with_the_next_claim(redis, broker, session):
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_what_could_not_be_told_is_told_again_and_is_not_called_stale(redis, broker, session, stale, moment):
-    enqueue(broker)
-    (run,) = claim(session)
+    (run,) = claim_new(broker, session)
     session.add(run, DONE)
     redis.drop_connection(moment)
     with pytest.raises(BrokerUnavailable):
@@ -75,8 +74,7 @@ def test_jobs_of_a_claim_that_got_lost_are_given_back(redis, broker, session, mo
 
 def test_a_job_that_ends_while_the_books_are_compared_is_not_given_back(redis, broker, session):
     """Its outcome is noted and not told yet: given back, it would run twice."""
-    enqueue(broker, 2)
-    one, other = claim(session)
+    one, other = claim_new(broker, session, 2)
     session.mark_uncertain()
     running = broker.running
 
@@ -159,8 +157,7 @@ def test_the_answer_to_a_claim_that_blocked_for_long_is_believed_while_the_lease
 
 
 def test_who_holds_jobs_keeps_its_name_and_looks_again(redis, broker, session, monkeypatch):
-    enqueue(broker, 2)
-    (held,) = claim(session, 1)
+    (held,) = claim_new(broker, session, 2, wanted=1)
     former = session.worker
     late = lose_a_claim(redis, broker, session)
     session.reconcile()
@@ -182,8 +179,7 @@ def test_who_holds_jobs_keeps_its_name_and_looks_again(redis, broker, session, m
 
 
 def test_a_run_of_a_former_name_changes_nothing_not_even_when_the_job_came_back(redis, broker, session, stale):
-    enqueue(broker)
-    (late,) = claim(session)
+    (late,) = claim_new(broker, session)
     former = session.worker
     broker.reclaim_child(QUEUE, former, [])
     session.sign_on()
@@ -219,8 +215,7 @@ def test_a_job_that_stopped_is_told_and_said_to_be_cancelled(redis, broker, sess
 
 
 def test_how_far_a_job_is_is_told_under_the_name_that_claimed_it(redis, broker, session, readers):
-    enqueue(broker, 2)
-    first, second = claim(session)
+    first, second = claim_new(broker, session, 2)
     former = session.worker
     session.sign_on()
     line = '{"done":1,"total":null,"text":""}'
