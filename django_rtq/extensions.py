@@ -48,6 +48,6 @@ EXTENSIONS: list[Extension] = [
         requeue="django_rtq.console.reading.actions:requeue",
         run_metrics="django_rtq.console.run_metrics:CountedRuns",
         server_problems="django_rtq.console.server_info:problems_of",
-        waiting_reason="django_rtq.console.reading.jobs.waiting_reason:find_waiting",
+        waiting_reason="django_rtq.console.reading.jobs.waiting_reason:read_reason",
     ),
 ]

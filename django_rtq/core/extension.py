@@ -63,7 +63,7 @@ class Extension:
     stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
     supervisors: str = ""  # (places, what runs one, health file) -> exit code of rtq_worker for several places
     task_backends: str = ""  # those in TASKS, of django.tasks
-    waiting_reason: str = ""  # (Broker, id, queue) -> Steps[tuple[JobDetails, str]]: why a job waits
+    waiting_reason: str = ""  # (Broker, JobDetails) -> Steps[str]: why a job waits, for people
 
 
 @cache

@@ -106,14 +106,6 @@ def find(broker: Broker, job_id: str, queue: str | None) -> Steps[JobDetails]:
     return (yield from find(broker, job_id, None))
 
 
-def find_waiting(broker: Broker, job_id: str, queue: str) -> Steps[tuple[JobDetails, str]]:
-    """find(), and why the job waits, for people."""
-    for explain in parts("waiting_reason"):
-        found: tuple[JobDetails, str] = yield from explain(broker, job_id, queue)
-        return found
-    return (yield from find(broker, job_id, queue)), ""
-
-
 def cancel(broker: Broker, job_id: str, queue: str | None, *, terminate: bool) -> Steps[tuple[CancelAnswer, str]]:
     """Cancel a job, or ask it to stop. Returns the queue, too, if the job was cancelled now.
 
@@ -206,7 +198,9 @@ def until_over(
         queue = (yield from find(broker, job_id, None)).queue
     if not timeout:
         raise ResultTimeout(job_id, "is not over after 0 s.")
-    details, reason = yield from find_waiting(broker, job_id, queue)
+    details, reason = (yield from find(broker, job_id, queue)), ""
+    for explain in parts("waiting_reason"):
+        reason = yield from explain(broker, details)
     if not details.state.is_final:
         where = f"it is {details.state} in {details.queue}.{reason and ' '}{reason}"
         raise ResultTimeout(job_id, f"is not over after {timeout:g} s: {where}")

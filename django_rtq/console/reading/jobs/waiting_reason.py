@@ -78,10 +78,10 @@ def find_with_position(broker: Broker, job_id: str, queue: str | None) -> Steps[
     return replace(job, log=log, steps=FinishedStep.read_all(steps)), QueuePosition.read(position)
 
 
-def find_waiting(broker: Broker, job_id: str, queue: str) -> Steps[tuple[JobDetails, str]]:
-    """A job, and why it waits, for handles. Raises JobNotFound."""
-    job, position = yield from find_with_position(broker, job_id, queue)
-    return job, waiting_reason(job, position)
+def read_reason(broker: Broker, job: JobDetails) -> Steps[str]:
+    """waiting_reason() for handles."""
+    (position,) = checked((yield [SCRIPTS["queue_position"].call(broker.keys.of(job.queue), (job.id,))]))
+    return waiting_reason(job, QueuePosition.read(position))
 
 
 def waiting_reason(job: JobDetails, position: QueuePosition) -> str:
