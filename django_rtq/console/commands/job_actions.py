@@ -14,7 +14,7 @@ from django.utils.translation import override
 
 from django_rtq.console.acting.actions import done_text, question, waiting_texts, words_of
 from django_rtq.console.commands.command import AFTER, ALL, CLIENT, LIMIT, NO_INPUT, QUEUE, Action, ConsoleCommand
-from django_rtq.console.commands.prompts import check_interactive, confirm, job_id, known_queues, utf8_text
+from django_rtq.console.commands.prompts import check_interactive, confirm, known_queues, utf8_text
 from django_rtq.console.merging import grouped
 from django_rtq.console.nouns import find_jobs
 from django_rtq.console.output import ProgressLine, as_json, count, number
@@ -41,7 +41,7 @@ VERBS: dict[str, tuple[Verb, str]] = {
 LISTED_STATES = ("running", "retrying", "queued", "scheduled", "dead")  # unless --state names others
 FILTERS = ("queue", "task", "client", "state", "error", "since", "query")
 
-IDS = Argument("ids", nargs="*", type=job_id, metavar="ID", help="Ids of jobs, of any queue.")
+IDS = Argument("ids", nargs="*", type=utf8_text, metavar="ID", help="Ids of jobs, of any queue.")
 
 
 def _state(usual: Sequence[str], allowed: Sequence[str]) -> Argument:

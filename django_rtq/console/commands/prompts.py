@@ -18,13 +18,6 @@ from django_rtq.core.validation import did_you_mean
 positive = whole_number(1, 1_000_000_000)
 
 
-def job_id(text: str) -> str:
-    """The type of an argument that is the id of a job."""
-    if not text or len(text) > 200 or not text.isprintable():
-        raise ArgumentTypeError(f"{one_line(text, 60)!r} is not the id of a job.")
-    return text
-
-
 def client_argument(text: str) -> str:
     """The type of an argument that is the name of a client; "" is the one without a name."""
     if not is_client_name(text):

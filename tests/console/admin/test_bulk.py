@@ -60,21 +60,11 @@ def test_selected_jobs_are_cancelled_after_a_question(broker, jobs, operator, re
     assert "1 job was cancelled." not in told
 
 
-def test_running_jobs_are_asked_to_stop(jobs, operator, readers):
-    html = text(operator.get(f"{BULK}cancel/", {"q": f"queue:{QUEUE} state:running"}))
-    assert "Cancel 1 running job?" in html
-
-    operator.post(f"{BULK}cancel/", hidden_fields(html))
-
-    assert readers.find(jobs.running.id).is_stopping
-    assert "1 job was asked to stop." in said(operator)
-
-
 def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator, readers):
     jobs = [queued_job(broker, client=client) for client in "aab"]
     html = text(operator.get(f"{BULK}cancel/", {"q": f"queue:{QUEUE} state:queued client:a"}))
     assert "Cancel 2 queued jobs?" in html
-    assert "Jobs that are made from now on are not affected." in html
+    assert "Jobs that die or are made from now on are not affected." in html
     (until_ms,) = hidden_fields(html)["until_ms"]
     later = later_job(broker, int(until_ms) + 60_000, client="a")
 

@@ -251,11 +251,7 @@ def _hint(sweep: Sweep) -> str:
     """Which jobs are left alone, and what happens if it takes long."""
     if sweep.selection.ids or sweep.verb in _ALSO_LATER:
         return ""
-    snapshot = (
-        _("Jobs that die from now on are not affected.")
-        if _is_of_dead(sweep)
-        else _("Jobs that are made from now on are not affected.")
-    )
+    snapshot = _("Jobs that die or are made from now on are not affected.")
     rest = _("If this takes longer than a few seconds, a job of this queue does the rest, even if you close this page.")
     return f"{snapshot} {rest if _queue_of(sweep) else ''}"
 
