@@ -69,10 +69,8 @@ def read_schedules(place: str, *, with_jobs: bool = True) -> list[ScheduleStatus
         _status(place, entry, state, job_states.get((entry.task.queue, state.last_job), ""), now_ms)
         for entry, state in known
     ]
-    return [
-        *(replace(each, row=stored.rows[each.name]) if each.source == "admin" else each for each in statuses),
-        *_invalid(broken, stored.rows),
-    ]
+    of_rows = {name: row for name, row in stored.rows.items() if name not in broken}
+    return [*(replace(each, row=of_rows.get(each.name)) for each in statuses), *_invalid(broken, stored.rows)]
 
 
 def _invalid(broken: Mapping[str, str], rows: Mapping[str, Mapping[str, Any]]) -> Iterator[ScheduleStatus]:

@@ -5,10 +5,10 @@ import re
 import pytest
 from django.contrib import admin
 from django.test import override_settings
-from django.urls import include, path, set_script_prefix
+from django.urls import include, path, reverse, set_script_prefix
 
 from django_rtq import admin as pages
-from django_rtq.console.admin.pages.page_admin import show
+from django_rtq.console.admin.pages.page_admin import page_url, show
 from django_rtq.console.admin.pages.queues import QueueAdmin
 from django_rtq.console.nouns import Place
 from django_rtq.exceptions import RedisNotAllowed
@@ -199,3 +199,9 @@ def test_where_jobs_are_collected_a_page_says_what_it_needs_and_others_work(admi
         assert admin_client.get("/admin/").status_code == 200
         with pytest.raises(RedisNotAllowed, match=r"private_redis\(\)"):
             admin_client.get("/admin/django_rtq/queue/")
+
+
+def test_a_query_is_added_to_an_address_without_what_is_empty():
+    assert page_url("admin", "queue_change", "mail", query={"state": "dead", "task": "", "x": None, "n": 0}) == (
+        f"{reverse('admin:django_rtq_queue_change', args=['mail'])}?state=dead&n=0"
+    )
