@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import cast
 
 from django.contrib import messages
@@ -144,8 +145,9 @@ class BulkPages(PageAdmin):
             messages.success(request, said)
         if result.refused or not has_done:
             messages.warning(request, _why_not(place_of(request).readers, sweep, result.refused))
-        for queue in dict.fromkeys(filter(None, [sweep.target, *(job.queue_name for job in jobs)])):
-            warn_if_nobody_serves(request, queue)
+        served = dict.fromkeys(filter(None, [sweep.target, *(job.queue_name for job in jobs)]))
+        for why in chain.from_iterable(waiting_texts(place_of(request).readers, queue) for queue in served):
+            messages.warning(request, why)
         is_over = _is_of_dead(sweep) and result.is_complete and not ids
         back = self.url("deadletter_changelist") if is_over and sweep.selection.states else self._home(sweep)
         return HttpResponseRedirect(query_params.get_next_url(request, back))
@@ -278,9 +280,3 @@ def is_target(request: HttpRequest, target: str) -> bool:
     if not is_right:
         messages.warning(request, _("Nothing was done: choose a queue from the list."))
     return is_right
-
-
-def warn_if_nobody_serves(request: HttpRequest, target: str) -> None:
-    """Say that the jobs have to wait."""
-    for text in waiting_texts(place_of(request).readers, target):
-        messages.warning(request, text)
