@@ -97,6 +97,13 @@ def run_to(verb):
     return end
 
 
+def end(broker, verb, job, *threads):
+    """Let a job end that some wait for."""
+    run_to(verb)(broker, job)
+    for thread in threads:
+        thread.join(PATIENCE)
+
+
 def crash(broker, job):
     claim(broker)
     broker.reclaim_child(QUEUE, "w2", [job.id])
@@ -130,9 +137,7 @@ def test_all_who_wait_are_told(redis, broker, wait):
     job, other = queued_job(broker, "a"), scheduled_job(broker, "b")
     threads = wait(job, 6)
 
-    run_to("ack")(broker, job)
-    for thread in threads:
-        thread.join(PATIENCE)
+    end(broker, "ack", job, *threads)
 
     assert [thread.answer for thread in threads] == [True] * 6
     assert redis.llen(f"{{rtq:{QUEUE}}}:finished_signal:{job.id}") == 1
@@ -169,8 +174,7 @@ def test_nobody_waits_for_what_is_over_or_never_was(redis, broker, over):
 def test_a_wait_does_not_shorten_the_life_of_a_token_for_others(redis, broker, wait):
     job = queued_job(broker)
     (thread,) = wait(job)
-    run_to("ack")(broker, job)
-    thread.join(PATIENCE)
+    end(broker, "ack", job, thread)
 
     assert wait_for_end(broker, QUEUE, job.id, 5) is True
 
@@ -194,8 +198,7 @@ def test_a_wait_does_not_poll(broker, wait, round_trips):
     round_trips.clear()
 
     (thread,) = wait(job)
-    run_to("ack")(broker, job)
-    thread.join(PATIENCE)
+    end(broker, "ack", job, thread)
     assert wait_for_end(broker, QUEUE, over.id, 5) is True
 
     question = ["EVALSHA register_waiter", "EVALSHA find_job"]
@@ -206,16 +209,13 @@ def test_a_wait_does_not_poll(broker, wait, round_trips):
 def test_as_many_connections_as_wait_at_once(redis, broker, wait):
     job, later = queued_job(broker), queued_job(broker)
     threads = wait(job, 3)
-    run_to("ack")(broker, job)
-    for thread in threads:
-        thread.join(PATIENCE)
+    end(broker, "ack", job, *threads)
     assert len(waiting_connections(redis)) == 3
 
     threads += [Waiting(broker, later)]
     threads[-1].start()
     wait_until(lambda: waiters_on(redis))
-    run_to("ack")(broker, later)
-    threads[-1].join(PATIENCE)
+    end(broker, "ack", later, threads[-1])
 
     assert len(waiting_connections(redis)) == 3
 
@@ -226,9 +226,7 @@ def test_connections_that_the_server_has_closed_do_not_fail_the_next_wait(redis,
         monkeypatch.setattr("django_rtq.core.broker.redis.speedups._is_open", lambda connection: True)
     later, job = finished_job(broker), queued_job(broker)
     threads = wait(job, 3)
-    run_to("ack")(broker, job)
-    for thread in threads:
-        thread.join(PATIENCE)
+    end(broker, "ack", job, *threads)
     for client in waiting_connections(redis):
         redis.client_kill_filter(_id=client["id"])
 
@@ -262,8 +260,7 @@ def test_who_gave_up_waiting_is_forgotten(redis, broker):
 def test_the_token_of_an_earlier_end_does_not_end_the_wait_for_a_requeued_job(redis, broker, wait):
     job = queued_job(broker, "a")
     (thread,) = wait(job)
-    run_to("bury")(broker, job)
-    thread.join(PATIENCE)
+    end(broker, "bury", job, thread)
     assert Readers(broker).actions.done("requeue", QUEUE, [job.id]) == [job.id]
 
     assert wait_for_end(broker, QUEUE, job.id, 0.1) is False
@@ -277,8 +274,7 @@ def test_a_lost_token_costs_no_more_than_a_slice(monkeypatch, redis, broker, wai
     (thread,) = wait(job)
     redis.delete(f"{{rtq:{QUEUE}}}:waiters")
 
-    run_to("ack")(broker, job)
-    thread.join(PATIENCE)
+    end(broker, "ack", job, thread)
 
     assert thread.answer is True
     assert thread.seconds < 15  # of the 20 that it may take
@@ -294,8 +290,7 @@ def test_a_connection_that_is_cut_is_made_anew(redis, broker, wait):
 
     redis.client_kill_filter(_id=client["id"])
     wait_until(lambda: {c["id"] for c in waiters_on(redis)} - {client["id"]})
-    run_to("ack")(broker, job)
-    thread.join(PATIENCE)
+    end(broker, "ack", job, thread)
 
     assert thread.answer is True
 

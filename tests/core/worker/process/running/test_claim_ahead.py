@@ -23,13 +23,13 @@ def busy(make, journal):
     runner.run([run_of(gate, "gate", gate) for gate in "abcd"])
     wait_until(lambda: len(journal.names()) == 4)
     yield runner, session, shared
-    open_gates(journal, "abcd")
-    wait_until(lambda: runner.is_idle)
+    open_gates(journal, "abcd", runner)
 
 
-def open_gates(journal, gates):
+def open_gates(journal, gates, *runners):
     for gate in gates:
         journal.open(gate)
+    wait_until(lambda: all(runner.is_idle for runner in runners))
 
 
 def test_as_many_as_there_are_slots_while_jobs_are_short():
@@ -59,15 +59,13 @@ def test_a_runner_that_has_run_nothing_yet_claims_none_ahead(make, journal):
     runner, _, _ = make(4)
     runner.run([run_of(gate, "gate", gate) for gate in "abc"])
     assert runner.wanted() == 1
-    open_gates(journal, "abc")
-    wait_until(lambda: runner.is_idle)
+    open_gates(journal, "abc", runner)
 
 
 def test_an_idle_runner_wants_as_many_as_it_has_slots(patient, busy, journal):
     runner, _, _ = busy
     assert runner.wanted() == 4  # ahead
-    open_gates(journal, "abcd")
-    wait_until(lambda: runner.is_idle)
+    open_gates(journal, "abcd", runner)
     assert (runner.wanted(), runner.is_idle) == (4, True)
 
 
@@ -81,8 +79,7 @@ def test_the_next_one_starts_when_a_slot_is_free(patient, busy, journal):
     journal.open("b")
     journal.wait("start", "f")
     assert shared.waiting() == []
-    open_gates(journal, "cdef")
-    wait_until(lambda: runner.is_idle)
+    open_gates(journal, "cdef", runner)
     assert sorted(session.outcomes) == [b"a", b"b", b"c", b"d", b"e", b"f"]
     assert session.released == []
 
@@ -148,6 +145,5 @@ def test_suspects_are_not_claimed_ahead_of_others(patient, busy, journal):
     runner.run([run_of("e")])
     runner.note_claim(0, is_suspect_next=True)
     assert runner.wanted() == 0
-    open_gates(journal, "abcd")
-    wait_until(lambda: runner.is_idle)
+    open_gates(journal, "abcd", runner)
     assert (runner.wanted(), runner.is_idle) == (4, True)
