@@ -17,6 +17,12 @@ from tests.support.single_steps import promote
 from tests.support.snapshots import GONE, MS, changes, snapshot
 
 
+@pytest.fixture
+def job(broker):
+    """It runs."""
+    return claimed_job(broker, "a")
+
+
 def again(broker, job):
     """It falls due, and runs again."""
     let_fall_due(broker, job)
@@ -41,8 +47,7 @@ def test_it_waits_in_scheduled_and_nothing_is_counted(redis, broker):
     }
 
 
-def test_the_next_run_is_the_same_attempt(redis, broker):
-    job = claimed_job(broker, "a")
+def test_the_next_run_is_the_same_attempt(redis, broker, job):
     suspend(broker, job, waits_for="1 0")
 
     again(broker, job)
@@ -50,8 +55,7 @@ def test_the_next_run_is_the_same_attempt(redis, broker):
     assert snapshot(redis, times=False)["running:w1"] == {"a": f"1 {MS}"}
 
 
-def test_a_job_that_is_missing_is_dropped(redis, broker):
-    job = claimed_job(broker, "a")
+def test_a_job_that_is_missing_is_dropped(redis, broker, job):
     redis.hdel(broker.keys.of(QUEUE).jobs, job.id)
 
     assert suspend(broker, job) == []
@@ -67,8 +71,7 @@ def test_one_that_was_asked_to_stop_ends_as_cancelled(redis, broker, readers):
     assert not [name for name in snapshot(redis) if "step" in name]
 
 
-def test_what_went_wrong_before_a_new_wait_counts_no_longer(redis, broker):
-    job, keys = claimed_job(broker, "a"), broker.keys.of(QUEUE)
+def test_what_went_wrong_before_a_new_wait_counts_no_longer(redis, broker, keys, job):
     for text, is_new in (("1 0", True), ("1 0", False), ("2 0", True)):
         for key in (keys.failures, keys.crashes):
             redis.hset(key, job.id, 2)
@@ -79,8 +82,7 @@ def test_what_went_wrong_before_a_new_wait_counts_no_longer(redis, broker):
         again(broker, job)
 
 
-def test_waiting_for_the_same_again_it_keeps_its_time(redis, broker):
-    job = claimed_job(broker, "a")
+def test_waiting_for_the_same_again_it_keeps_its_time(redis, broker, job):
     suspend(broker, job, ms=90_000)
     due = snapshot(redis)["scheduled"][job.id]
     settle_early(broker, redis, job)
@@ -97,8 +99,7 @@ def settle_early(broker, redis, job):
     assert claim(broker, worker=WORKER) == [job.id]
 
 
-def test_an_event_that_came_meanwhile_queues_it_at_once(redis, broker):
-    job = claimed_job(broker, "a")
+def test_an_event_that_came_meanwhile_queues_it_at_once(redis, broker, job):
     assert send_event(broker, job) == "sent"
 
     suspend(broker, job)
@@ -107,8 +108,7 @@ def test_an_event_that_came_meanwhile_queues_it_at_once(redis, broker):
     assert "scheduled" not in snapshot(redis)
 
 
-def test_a_wait_that_timed_out_stays_so_when_the_next_one_begins(redis, broker):
-    job = claimed_job(broker, "a")
+def test_a_wait_that_timed_out_stays_so_when_the_next_one_begins(redis, broker, job):
     suspend(broker, job, ms=0)
     assert claim(broker, worker=WORKER) == [job.id]
 
@@ -124,8 +124,7 @@ def broker_fields(redis, broker, job):
     return redis.hgetall(broker.keys.of(QUEUE).steps + job.id.encode())
 
 
-def test_a_wait_that_was_left_early_has_not_timed_out(redis, broker):
-    job = claimed_job(broker, "a")
+def test_a_wait_that_was_left_early_has_not_timed_out(redis, broker, job):
     suspend(broker, job)
     settle_early(broker, redis, job)
 
@@ -166,8 +165,7 @@ def test_a_place_under_a_limit_is_given_back(redis, broker):
 
 
 @pytest.mark.parametrize("verb", ["cancel", "purge"])
-def test_what_it_remembers_goes_with_it(redis, broker, readers, access, verb):
-    job = claimed_job(broker, "a")
+def test_what_it_remembers_goes_with_it(redis, broker, job, readers, access, verb):
     suspend(broker, job)
 
     access.cancel(job.id) if verb == "cancel" else readers.sweeps.purge_some(QUEUE, None)
@@ -175,8 +173,7 @@ def test_what_it_remembers_goes_with_it(redis, broker, readers, access, verb):
     assert not [name for name in snapshot(redis) if "step" in name]
 
 
-def test_run_now_ends_the_wait(redis, broker, readers):
-    job = claimed_job(broker, "a")
+def test_run_now_ends_the_wait(redis, broker, job, readers):
     suspend(broker, job)
 
     readers.actions.run_now(job.id, QUEUE)
@@ -202,8 +199,7 @@ def test_an_equal_job_meets_it_as_one_that_runs(redis, broker, on_conflict, answ
     assert snapshot(redis)["scheduled"][job.id] == before["scheduled"][job.id]
 
 
-def test_a_sleep_that_is_over_is_no_event(redis, broker):
-    job = claimed_job(broker, "a")
+def test_a_sleep_that_is_over_is_no_event(redis, broker, job):
     suspend(broker, job, ms=0, waits_for="1 0")
     assert claim(broker, worker=WORKER) == [job.id]
 
