@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -227,6 +228,14 @@ def of_all_jobs(
 # -- with one row of another subject
 
 CANCELLED_AT_ONCE = 2_000  # jobs of a workflow; heartbeats cancel the others
+
+
+def _wake_all(place: Place) -> None:
+    for name in {worker.supervisor_name: worker.name for worker in place.workers}.values():
+        with suppress(WorkerNotFound):  # one that has exited since
+            place.workers[name].wake()
+
+
 _UNKNOWN = {WorkerNotFound: _("Nothing was done: worker %(name)s is unknown. It has exited or has only just started.")}
 
 
@@ -345,6 +354,15 @@ ACTIONS = {
         log=_("Asked to start new jobs again."),
         refused=_UNKNOWN,
         applies=lambda worker: worker.is_quiet and not worker.is_lost,
+    ),
+    "wake_workers": Verb(
+        name="wake_all",
+        label=_("Wake all"),
+        permission=permissions.CONTROL,
+        do=lambda place, target: _wake_all(place),
+        done=_("All workers were asked to start new jobs again."),
+        log=_("Asked to start new jobs again."),
+        applies=lambda workers: any(worker.is_quiet and not worker.is_lost for worker in workers),
     ),
     "purge_queue": of_all_jobs(
         "purge",

@@ -100,7 +100,7 @@ def url_of(name, jobs=None):
     args |= {"queue_forget": ["mail"]}  # which has no jobs
     args |= {"job_send": [jobs.running.id if jobs else "x"]}
     model, _, action = name.partition("_")
-    takes_none = action in ("changelist", "search", "outbox", "memory") or "bulk" in action
+    takes_none = action in ("changelist", "search", "outbox", "memory", "wake_all") or "bulk" in action
     wants = [] if takes_none else args.get(name, args.get(model, []))
     query = {"queue": QUEUE} if model == "job" and action != "changelist" else {}
     if "bulk" in action:

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.contrib.admin.models import LogEntry
 
 from django_rtq.console.subjects.jobs import Running
 from django_rtq.console.subjects.workers import Workers
@@ -30,6 +31,18 @@ def test_workers_are_grouped_by_host(broker, operator):
     assert '<span class="rtq-mono">here</span>' in html
     assert "Unknown host" in html
     assert re.search(r"1 process, 0 of 1 slots? busy", html)
+
+
+def test_all_that_are_quiet_are_woken(broker, operator):
+    assert "Wake all" not in text(operator.get(WORKERS))
+    broker.redis.execute(list(worker_info_commands(broker.keys, {"w1": {"supervisor_name": "s1", "quiet": "1"}})))
+    assert f'formaction="{WORKERS}wake-all/"' in text(operator.get(WORKERS))
+
+    answer = operator.post(f"{WORKERS}wake-all/", follow=True)
+
+    assert "All workers were asked to start new jobs again." in text(answer)
+    assert [entry.get_change_message() for entry in LogEntry.objects.all()] == ["Asked to start new jobs again."]
+    assert broker.redis.execute_one(("GET", broker.keys.control("s1"))) == b"work"
 
 
 def test_hosts_and_running_jobs_have_pages(broker, operator, monkeypatch):

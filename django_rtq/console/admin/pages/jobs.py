@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from django_rtq.console import permissions
+from django_rtq.console.acting.actions import ACTIONS
 from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.action_log import who_requeued
@@ -28,7 +29,7 @@ from django_rtq.console.reading.members import step_of
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.column import PageUrl
-from django_rtq.console.render.html import buttons, cell_html
+from django_rtq.console.render.html import button, buttons, cell_html
 from django_rtq.console.sanitize import clean_text, named_arguments
 from django_rtq.console.subjects.jobs import GROUPS, JOBS, OUTBOX, RUNNING, written_text
 from django_rtq.console.subjects.queues import MEMORY
@@ -141,6 +142,17 @@ class WorkerAdmin(PageAdmin):
     """The page of the workers."""
 
     sheet = WORKERS
+
+    def routes(self) -> list[Route]:
+        return [*self.action_routes("", [ACTIONS["wake_workers"]]), *super().routes()]
+
+    def list_context(self, request: HttpRequest, rows: Any) -> Mapping[str, Any]:
+        wake, may = ACTIONS["wake_workers"], request.user.has_perm
+        is_shown = may(wake.permission) and wake.applies(rows)
+        return {"buttons": button(wake, self.url("worker_wake_all")) if is_shown else ""}
+
+    def target(self, request: HttpRequest, name: str) -> Target:
+        return super().target(request, name or "*")
 
 
 # -- what became of a job
