@@ -34,7 +34,7 @@ from django_rtq.console.reading.jobs.walk import (
     encode_cursor,
 )
 from django_rtq.console.reading.memory import MemoryReader
-from django_rtq.console.reading.overview import Overview, SharedOverview
+from django_rtq.console.reading.overview import Overview, OverviewReader
 from django_rtq.console.reading.queues import QueueReader
 from django_rtq.console.reading.readers import Readers, SilentShard, readers_of
 from django_rtq.console.reading.selection import ALL_JOBS, Selection
@@ -158,7 +158,7 @@ class AllShards(Readers):
         self.is_strict, self._is_patient = is_strict, is_patient or is_strict
         self._is_known_who_answers = False
         self.queues = _Queues(self)
-        self.shared_overview = _SharedOverview(self)
+        self.overview = _Overview(self)
         self.dead_letters = _DeadLetters(self)
         self.clients = _Clients(self)
         self.sweeps = _Sweeper(self)
@@ -272,16 +272,12 @@ class _Queues(_Merged, QueueReader):
     details = _each("queues.details", lambda lists: merge_by("name", chain(*lists)))
 
 
-class _SharedOverview(SharedOverview):
-    def __init__(self, shards: AllShards) -> None:
-        super().__init__(shards.overview)
-        self._shards = shards
-
-    read = _each("shared_overview.read", merge)
-    history = _each("shared_overview.history", joined)
+class _Overview(_Merged, OverviewReader):
+    shared = _each("overview.shared", merge)
+    history = _each("overview.history", joined)
 
     def glance(self) -> Overview | None:
-        glances = [readers_of(shard_place(number)).shared_overview.glance() for number in shard_numbers()]
+        glances = [readers_of(shard_place(number)).overview.glance() for number in shard_numbers()]
         found = [overview for overview in glances if overview is not None]
         return merge(found) if found else None
 

@@ -46,7 +46,7 @@ def test_the_overview_has_them(broker, round_trips):
     readers = readers_of()
     del round_trips[:]
 
-    overviews = [readers.overview.read(), readers.shared_overview.read(fresh=True)]
+    overviews = [readers.overview.read(), readers.overview.shared(fresh=True)]
 
     assert len(round_trips) == 12
     assert [overview.workflows.counts["blocked"] for overview in overviews] == [1, 1]

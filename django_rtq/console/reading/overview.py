@@ -184,6 +184,10 @@ class OverviewReader:
         self._hours = TaskHours(broker, USUAL_HOURS)
         self._usual: tuple[float, dict[str, float | None]] = (-math.inf, {})  # time.monotonic(), by task
         self._refused = (-1, -REFUSED_MS)  # what the server refused, and when that was seen to grow, ms
+        self._lock = threading.Lock()
+        self._latest: Overview | BrokerError | None = None
+        self._latest_at = self._until = 0.0
+        self._history: dict[tuple[int, int], tuple[float, list[str], list[Series]]] = {}
 
     def read(self) -> Overview:
         """The overview in some round trips, however many queues and workers there are."""
@@ -234,6 +238,42 @@ class OverviewReader:
         workers = _read_workers(dict(zip(names, replies.pop(""), strict=True)), replies, self._shard)
         return self._with_usual(workers, names) if with_usual else workers
 
+    # -- for the pages of the admin
+
+    def shared(self, *, fresh: bool = False) -> Overview:
+        """The overview, about a second old at most; `fresh`: read now.
+
+        Raises BrokerError. If a read fails, those who wait for it get the same error.
+        """
+        asked_at = time.monotonic()
+        with self._lock:
+            if self._latest is None or (self._latest_at < asked_at if fresh else self._until <= asked_at):
+                began_at = time.monotonic()
+                try:
+                    self._latest = self.read()
+                except BrokerError as error:
+                    self._latest = error
+                now = self._latest_at = time.monotonic()
+                self._until = now + max(SHARED_SECONDS, REST * (now - began_at))
+            if isinstance(self._latest, BrokerError):
+                raise self._latest
+            return self._latest
+
+    def glance(self) -> Overview | None:
+        """The last overview if it is young, without asking Redis."""
+        latest, age = self._latest, time.monotonic() - self._latest_at
+        return latest if isinstance(latest, Overview) and age < GLANCE_SECONDS else None
+
+    def history(self, minutes: int, step: int) -> list[Series]:
+        """The counters of all queues, up to a minute old."""
+        overview = self.shared()
+        names, key = [row.details.name for row in overview.queues], (minutes, step)
+        at, of, series = self._history.get(key, (0.0, [], []))
+        if of != names or time.monotonic() - at >= HISTORY_SECONDS:
+            series = self.series.history(names, minutes, step, int(overview.now.timestamp() * 1000))
+            self._history[key] = (time.monotonic(), names, series)
+        return series
+
     # -- inside
 
     def _read_server(self) -> tuple[list[str], ServerDetails]:
@@ -272,52 +312,6 @@ class OverviewReader:
             replace(worker, running=[replace(job, usual_seconds=usual.get(job.task)) for job in worker.running])
             for worker in workers
         ]
-
-
-class SharedOverview:
-    """Reads the overview for the pages of the admin. Any thread may use it."""
-
-    def __init__(self, reader: OverviewReader) -> None:
-        self._reader = reader
-        self._lock = threading.Lock()
-        self._latest: Overview | BrokerError | None = None
-        self._latest_at = 0.0
-        self._until = 0.0
-        self._history: dict[tuple[int, int], tuple[float, list[str], list[Series]]] = {}
-
-    def read(self, *, fresh: bool = False) -> Overview:
-        """The overview, about a second old at most; `fresh`: read now. Two round trips.
-
-        Raises BrokerError. If a read fails, those who wait for it get the same error.
-        """
-        asked_at = time.monotonic()
-        with self._lock:
-            if self._latest is None or (self._latest_at < asked_at if fresh else self._until <= asked_at):
-                began_at = time.monotonic()
-                try:
-                    self._latest = self._reader.read()
-                except BrokerError as error:
-                    self._latest = error
-                now = self._latest_at = time.monotonic()
-                self._until = now + max(SHARED_SECONDS, REST * (now - began_at))
-            if isinstance(self._latest, BrokerError):
-                raise self._latest
-            return self._latest
-
-    def glance(self) -> Overview | None:
-        """The last overview if it is young, without asking Redis."""
-        latest, age = self._latest, time.monotonic() - self._latest_at
-        return latest if isinstance(latest, Overview) and age < GLANCE_SECONDS else None
-
-    def history(self, minutes: int, step: int) -> list[Series]:
-        """The counters of all queues, up to a minute old."""
-        overview = self.read()
-        names, key = [row.details.name for row in overview.queues], (minutes, step)
-        at, of, series = self._history.get(key, (0.0, [], []))
-        if of != names or time.monotonic() - at >= HISTORY_SECONDS:
-            series = self._reader.series.history(names, minutes, step, int(overview.now.timestamp() * 1000))
-            self._history[key] = (time.monotonic(), names, series)
-        return series
 
 
 def _read_workers(queues: Mapping[str, Any], notes: Mapping[str, list[Any]], shard: int | None) -> list[WorkerDetails]:

@@ -24,7 +24,7 @@ from django_rtq.console.reading.metrics.reader import (
     read_deploys,
 )
 from django_rtq.console.reading.metrics.time_series import Series, merge_series
-from django_rtq.console.reading.overview import OverviewReader, SharedOverview
+from django_rtq.console.reading.overview import OverviewReader
 from django_rtq.console.reading.queues import QueueReader, read_queue_details
 from django_rtq.console.reading.selection import ALL_JOBS, Selection
 from django_rtq.console.reading.sweep import Sweeper
@@ -68,7 +68,6 @@ class Readers:
         self._redis, self._keys = broker.redis, broker.keys
         self.queues = QueueReader(broker)
         self.overview = OverviewReader(broker)
-        self.shared_overview = SharedOverview(self.overview)
         self.dead_letters = DeadLetters(broker)
         self.clients = ClientReader(broker)
         self.actions = Actions(broker)

@@ -131,7 +131,7 @@ class Queues(Sheet[Queue]):
 
     def read(self, readers: Readers) -> Sequence[Queue]:
         """Those that were used, and those that tasks and settings declare."""
-        overview, declared = readers.shared_overview.read(), declared_queues(readers.place)
+        overview, declared = readers.overview.shared(), declared_queues(readers.place)
         return self.named(readers, overview, sorted({*declared, *(row.details.name for row in overview.queues)}))
 
     def named(self, readers: Readers, overview: Overview, names: Sequence[str]) -> Sequence[Queue]:

@@ -135,7 +135,7 @@ class Schedules(Sheet[ScheduleStatus]):
         """These, first the valid ones, with why each does not run, as far as its Redis answers. Raises BrokerError."""
         by_name = sorted(statuses, key=lambda each: (each.entry is None, each.name))
         used = {each.place for each in by_name if each.entry is not None}
-        overviews = readers.in_places(used, lambda place: readers_of(place).shared_overview.read())
+        overviews = readers.in_places(used, lambda place: readers_of(place).overview.shared())
         rows = []
         for each in by_name:
             if each.entry is None:

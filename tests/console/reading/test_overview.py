@@ -60,9 +60,9 @@ def test_it_takes_so_many_round_trips_however_much_there_is(redis, broker, reade
     broker.heartbeat([QUEUE], {f"worker-{number}": NOTE for number in range(queues)}, promote=True)
     round_trips.clear()
 
-    readers.shared_overview.read()
+    readers.overview.shared()
     assert len(round_trips) == 6
-    readers.shared_overview.history(1440, 20)
+    readers.overview.history(1440, 20)
     assert len(round_trips) == 7
 
 
@@ -162,7 +162,7 @@ def test_of_a_worker_that_is_no_more_little_is_kept_for_a_minute(redis, broker):
 @pytest.fixture
 def shared(broker, readers):
     broker.register_queues([QUEUE])
-    return readers.shared_overview
+    return readers.overview.shared
 
 
 @pytest.mark.parametrize(
@@ -173,11 +173,11 @@ def shared(broker, readers):
 def test_it_is_read_once_for_all_who_look_within_a_second(broker, shared, monkeypatch, seconds, rest, is_shared):
     monkeypatch.setattr(shared_overview, "SHARED_SECONDS", seconds)
     monkeypatch.setattr(shared_overview, "REST", rest)
-    first = shared.read()
+    first = shared()
     queued_job(broker)
 
-    assert (shared.read() is first) is is_shared
-    assert [row.details.queued for row in shared.read(fresh=True).queues] == [1]
+    assert (shared() is first) is is_shared
+    assert [row.details.queued for row in shared(fresh=True).queues] == [1]
 
 
 def test_an_error_is_shared_too_and_then_forgotten(shared, monkeypatch):
@@ -192,9 +192,9 @@ def test_an_error_is_shared_too_and_then_forgotten(shared, monkeypatch):
         patch.setattr(OverviewReader, "read", fail)
         for _ in range(2):
             with pytest.raises(BrokerUnavailable):
-                shared.read()
+                shared()
     assert len(asked) == 1
-    assert [row.details.name for row in shared.read(fresh=True).queues] == [QUEUE]
+    assert [row.details.name for row in shared(fresh=True).queues] == [QUEUE]
 
 
 def serve(broker, *clients):

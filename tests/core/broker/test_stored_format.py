@@ -66,10 +66,10 @@ def test_data_of_a_later_format_is_refused(redis, producer, use):
     "look",
     [
         lambda readers: readers.overview.read(),
-        lambda readers: readers.shared_overview.read(),
+        lambda readers: readers.overview.shared(),
         lambda readers: readers.workers(),
     ],
-    ids=["overview", "shared_overview", "workers"],
+    ids=["overview", "shared", "workers"],
 )
 def test_people_are_told(redis, readers, look):
     look(readers)

@@ -70,7 +70,7 @@ def test_who_reads_sees_all_and_changes_nothing(redis, broker, as_user, rtq):
     assert readers.queues.details([QUEUE])[0].running == 1
     assert readers.find(job.id).state == "running"
     assert [worker.name for worker in readers.workers()] == ["w1"]
-    assert len(readers.shared_overview.read().queues) == 1
+    assert len(readers.overview.shared().queues) == 1
     with pytest.raises(BrokerError, match="permission"):
         tasks.note.delay("x")
     with pytest.raises(BrokerError, match="permission"):

@@ -263,7 +263,7 @@ def _hint(sweep: Sweep) -> str:
 
 def requeue_targets(readers: Readers, queue: str = "") -> list[tuple[str, str]]:
     """The other queues, and how a form shows each."""
-    overview = readers.shared_overview.read()
+    overview = readers.overview.shared()
     paused = {row.details.name: row.details.paused for row in overview.queues}
     served = {name for worker in overview.workers for name in worker.queues}
     labels = []

@@ -345,7 +345,7 @@ def is_typed(request: HttpRequest, name: str) -> bool:
 
 def _counts(readers: Readers) -> dict[str, int | str]:
     """The numbers in the navigation, by model: of an overview that was read a moment ago; "": unknown."""
-    overview = readers.shared_overview.glance()
+    overview = readers.overview.glance()
     if overview is None:
         return {"job": "", "deadletter": "", "worker": ""}
     queues = [row.details for row in overview.queues]

@@ -46,10 +46,10 @@ class QueueAdmin(PageAdmin):
         chosen = query_params.get_choice(request.GET, "span", SPANS, "1h")
         readers, span, wanted = place_of(request).readers, SPANS[chosen], wanted_in(request, self.sheet)
         is_fresh = REFRESH_HEADER not in request.headers
-        seen = look(readers, lambda each: each.shared_overview.read(fresh=is_fresh))
+        seen = look(readers, lambda each: each.overview.shared(fresh=is_fresh))
         front, series = seen.overview, [row.series for row in seen.overview.queues]
         if chosen != "1h" and front.queues:
-            series = readers.shared_overview.history(span.read_minutes, span.step)
+            series = readers.overview.history(span.read_minutes, span.step)
         health = overview.health_of(seen.incidents, front, self.url, readers.silent.values())
         sort = wanted.query("")["sort"]
         context = {
