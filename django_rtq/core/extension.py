@@ -43,7 +43,6 @@ class Extension:
     job_logs: str = ""  # (Config, send) -> what keeps what jobs log, and gives it to the session with outcomes
     limit_kinds: str = ""  # the LimitKind of each limit, by name
     limits: str = ""  # (RedisClient, Keys, Config) -> LimitStore, for queues with limits
-    member_cancelled: str = ""  # (Broker, queue, id) -> None: a job of a workflow was cancelled
     other_queues: str = ""  # names and options of other packages, and what to write instead of them
     outbox: str = ""  # the rows of jobs that are committed and not known to be in Redis yet: RTQ["OUTBOX"]
     placement: str = ""  # in which shards jobs go, and what each shard has of its own: RTQ["SHARDS"]
@@ -53,17 +52,16 @@ class Extension:
     run_part: str = ""  # () -> what has to do with one run: see workflows/run_part.py
     schedules: str = ""  # () -> list[ScheduledTask]: that the app declares itself
     send_event: str = ""  # (Broker, id, queue, event, value, token) -> Steps[str]: gives a job an event
-    sentinels: str = ""  # (ConnectionSettings, SentinelConnectionPool) -> ConnectionSettings
     server_problems: str = ""  # (the reply to INFO) -> Iterator[str]: what endangers jobs in this Redis, in words
-    servers: str = ""  # (RTQ["REDIS"], RTQ["DB"], RTQ["PREFIX"]) -> ConnectionSettings: of a master that moves
+    servers: str = ""  # several servers in RTQ["REDIS"]: of a Cluster, or behind Sentinels
     #: Adds commands behind the calls that settle jobs: (Broker, settlements by queue, calls, commands) -> None, or what
     #: takes all replies, and returns what follows: () -> whether jobs were enqueued.
     settling: str = ""
     shards_broker: str = ""  # (Config) -> Broker of producers, with RTQ["SHARDS"]
-    stored_workflow: str = ""  # (Broker, name, text) -> None: makes the workflow of a row of the outbox
     supervisors: str = ""  # (places, what runs one, health file) -> exit code of rtq_worker for several places
     task_backends: str = ""  # those in TASKS, of django.tasks
     waiting_reason: str = ""  # (Broker, JobDetails) -> Steps[str]: why a job waits, for people
+    workflows: str = ""  # the workflows of a Redis: what it keeps of them, and who has to hear of them
 
 
 @cache

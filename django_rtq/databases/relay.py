@@ -134,7 +134,7 @@ def _make_workflow(broker: Broker, row: OutboxRow) -> str | Exception:
     """Store the workflow of a row, which may be there. Returns why not. Raises BrokerUnavailable and BrokerFull."""
     try:
         place_of(row.backend)
-        required("stored_workflow")(broker, row.task, row.job)
+        required("workflows").make_stored(broker, row.task, row.job)
     except (BrokerUnavailable, BrokerFull):
         raise
     except (ValueError, ConfigurationError, BrokerError, QueueFull) as problem:

@@ -117,7 +117,8 @@ class EagerJobs(Substitute[FinishedJob]):
         failures = 0
         while True:
             now_ms = time.time_ns() // 1_000_000
-            record = _record_of(job, now_ms)
+            expires_ms = now_ms + int(job.expires) if job.expires.startswith("+") else int(job.expires or 0)
+            record = write_record(job.priority, job.max_crashes, now_ms, job.client, job.body, expires_ms).encode()
             run = Run(queue, job.id.encode(), record, worker=WORKER, now_ms=now_ms, counts=(failures, 0))
             self._running[job.id] = run
             try:
@@ -279,9 +280,3 @@ class _Queued(Drain):
             self._actions.run_now(run.id, run.queue)
         elif self._jobs.propagate and finished.error is not None:
             raise finished.error
-
-
-def _record_of(job: NewJob, now_ms: int) -> bytes:
-    """The record that a worker would get. The job is ready at once."""
-    expires_ms = now_ms + int(job.expires) if job.expires.startswith("+") else int(job.expires or 0)
-    return write_record(job.priority, job.max_crashes, now_ms, job.client, job.body, expires_ms).encode()

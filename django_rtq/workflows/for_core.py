@@ -23,14 +23,12 @@ def settle_members(
 ) -> Callable[[list[Any]], Callable[[], bool]] | None:
     """Tell workflows which of their jobs have ended, behind the calls that settle these. None: there is no such job."""
     acks = [place for place, ((_, sent), _) in enumerate(calls) if sent and sent[0][0] == ACK_MEMBER]
-    noted = {queue: ids for queue, settlement in settlements.items() if (ids := _noted_in(settlement))}
+    noted: dict[str, list[bytes]] = {}  # members whose runs are over, and have not succeeded
+    for queue, settlement in settlements.items():
+        ended = [as_bytes(report.job_id) for report in settlement.reports if report.verb not in (ACK_MEMBER, NOTE_TIME)]
+        if ids := list(filter(is_member, ended)):
+            noted[queue] = ids
     return workflow_store(broker).tell_settled(noted, acks, commands) if acks or noted else None
-
-
-def _noted_in(settlement: Settlement) -> list[bytes]:
-    """The ids of members of which something is noted: runs that are over, and have not succeeded."""
-    ids = [as_bytes(report.job_id) for report in settlement.reports if report.verb not in (ACK_MEMBER, NOTE_TIME)]
-    return list(filter(is_member, ids))
 
 
 def chores(broker: Broker, queues: Sequence[str]) -> Sequence[Chore]:

@@ -70,8 +70,8 @@ class JobAccess:
 
     def _tell_apps(self, queue: str, job_id: str) -> None:
         if is_member(job_id):
-            for tell in parts("member_cancelled"):
-                tell(self._broker, queue, job_id)
+            for workflows in parts("workflows"):
+                workflows.tell_cancelled(self._broker, queue, job_id)
 
     def send(
         self, job_id: str, event: str, value: Any = None, *, queue: str | None = None, token: str | None = None

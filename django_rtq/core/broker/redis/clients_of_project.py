@@ -119,4 +119,4 @@ def _from_client(client: Any, name: str) -> ConnectionSettings:
     )
     if not isinstance(pool, SentinelConnectionPool):
         return connection_settings
-    return cast(ConnectionSettings, required("sentinels")(connection_settings, pool))
+    return cast(ConnectionSettings, required("servers").behind_sentinels(connection_settings, pool))

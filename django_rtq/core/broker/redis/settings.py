@@ -43,7 +43,7 @@ def read_connection_settings(config: Config) -> ConnectionSettings:
     if db is not None and (not isinstance(db, int) or isinstance(db, bool) or db < 0):
         raise ConfigurationError(f'RTQ["DB"] is {db!r}, but has to be the number of a database, 0 or more.')
     if isinstance(source, Mapping) or (isinstance(source, str) and source.startswith(_CLUSTER_SCHEMES)):
-        connection_settings: ConnectionSettings = required("servers")(source, db, config.prefix)
+        connection_settings: ConnectionSettings = required("servers").from_servers(source, db, config.prefix)
     elif isinstance(source, str) and source:
         connection_settings = _from_text(source, db)
     else:
