@@ -126,7 +126,10 @@ def test_a_filter_looks_at_all_but_says_so_when_it_stops(readers):
     assert (rest.searched, rest.is_complete, rest.next_cursor) == (4, True, "")
 
 
-@pytest.mark.parametrize("cursor", ["x", "W10", "bnVsbA", "é", encode_cursor([QUEUE, "queued"])[:-1], encode_cursor(1)])
+NO_CURSORS = ["x", "W10", "bnVsbA", "é", encode_cursor([QUEUE, "queued"])[:-1], encode_cursor(1)]
+
+
+@pytest.mark.parametrize("cursor", NO_CURSORS, ids=range(len(NO_CURSORS)))  # signatures depend on the time
 @pytest.mark.usefixtures("_many_jobs")
 def test_a_cursor_that_is_none_begins_at_the_beginning(readers, cursor):
     assert page(readers, cursor, 1)[0] == ["y9"]
