@@ -91,7 +91,7 @@ def failing_runs(now: datetime, row: QueueRow, task: str, failures: TaskFailures
     If all of the last failed: these, however many succeeded before. Otherwise those since it last was well, of LATELY
     minutes at most. Of a task that runs seldom, those of this hour and the one before.
     """
-    lately = failures.lately(now, LATELY)
+    lately = failures.lately
     if failures.in_a_row >= MIN_RUNS and (lately.failed or row.details.retrying):
         return Runs(failures.in_a_row, failures.in_a_row)
     if not lately.failed or lately.runs >= MIN_RUNS:
@@ -156,7 +156,7 @@ def version_fails_more(seen: Seen) -> Iterator[Incident]:
             (version, runs), (before, than), *_ = (*failures.versions.items(), ("", Runs()), ("", Runs()))
             is_worse = version == latest and runs.is_worse(than)
             # Also where it has been well again for minutes: then the version had nothing to do with it.
-            if not is_worse or runs.is_worse(failures.lately(seen.overview.now, LATELY)):
+            if not is_worse or runs.is_worse(failures.lately):
                 continue
             if not failing_runs(seen.overview.now, row, task, failures).runs:  # that is told alone
                 yield version_fails_more.incident(
