@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
+from math import floor, log10
 from typing import Any, NamedTuple
 
 from django.utils.formats import date_format
@@ -21,7 +22,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_rtq.console.formatting import EMPTY_VALUE, format_duration, format_number
+from django_rtq.console.formatting import format_duration, format_number
 from django_rtq.console.reading.metrics.reader import Deploy
 from django_rtq.console.reading.metrics.time_series import Series
 from django_rtq.console.sanitize import clean_text
@@ -79,7 +80,7 @@ def time_chart(
     shown: Sequence[Line],
     *,
     deploys: Iterable[Deploy] = (),
-    write: Callable[[float], str] = format_number,
+    write: Callable[[float | None], str] = format_number,
 ) -> dict[str, Any]:
     """The context `chart` of the template _chart.html. `name` is unique on a page, `write` formats a value."""
     heights = [
@@ -96,7 +97,7 @@ def time_chart(
         "to": steps.text(steps.number),
     }
     tips = [
-        SEPARATOR.join([steps.text(i), *(f"{line.title} {_text(line.values[i], write)}" for line in shown)])
+        SEPARATOR.join([steps.text(i), *(f"{line.title} {write(line.values[i])}" for line in shown)])
         for i in range(steps.number)
     ]
     for mark in marks:
@@ -126,7 +127,7 @@ def _marks(steps: Steps, deploys: Iterable[Deploy]) -> Iterator[_Mark]:
             yield _Mark(step, f"{steps.text(step)} {text}", version)
 
 
-def _scale(heights: Sequence[float], steps: Steps, write: Callable[[float], str]) -> tuple[float, str]:
+def _scale(heights: Sequence[float], steps: Steps, write: Callable[[float | None], str]) -> tuple[float, str]:
     """The value at the upper edge, and what to say of it: a burst that would flatten all others is cut off."""
     most, others = max(heights, default=0.0), sorted(height for height in heights if height > 0)
     usual = others[len(others) * 9 // 10] if len(others) >= LEAST_VALUES else most
@@ -142,11 +143,7 @@ def scale_maximum(most: float) -> float:
     """The smallest round number (1, 2 or 5 times a power of ten) that is not below the largest value."""
     if most <= 0:
         return 1.0
-    size = 1.0
-    while size * 10 <= most:
-        size *= 10
-    while size > most:
-        size /= 10
+    size = 10.0 ** floor(log10(most))
     return next(size * n for n in (1, 2, 5, 10) if most <= size * n)
 
 
@@ -183,14 +180,14 @@ def _ticks(steps: Steps) -> list[dict[str, str]]:
 
 
 def _rows(
-    steps: Steps, shown: Sequence[Line], write: Callable[[float], str], marks: Sequence[_Mark]
+    steps: Steps, shown: Sequence[Line], write: Callable[[float | None], str], marks: Sequence[_Mark]
 ) -> list[tuple[str, list[str], list[str]]]:
     """When each row begins, its values, and what was marked then."""
     every = 1 if steps.number <= EXACT_ROWS else steps.number // TABLE_ROWS
     return [
         (
             steps.text(i),
-            [_text(_mean(line.values[i : i + every]), write) for line in shown],
+            [write(_mean(line.values[i : i + every])) for line in shown],
             [mark.text for mark in marks if i <= min(mark.step, steps.number - 1) < i + every],
         )
         for i in range(0, steps.number, every)
@@ -200,10 +197,6 @@ def _rows(
 def _mean(values: Sequence[float | None]) -> float | None:
     present = [value for value in values if value is not None]
     return sum(present) / len(present) if present else None
-
-
-def _text(value: float | None, write: Callable[[float], str]) -> str:
-    return EMPTY_VALUE if value is None else write(value)
 
 
 # -- the picture
