@@ -135,6 +135,12 @@ def test_a_cursor_that_is_none_begins_at_the_beginning(readers, cursor):
     assert page(readers, cursor, 1)[0] == ["y9"]
 
 
+def test_a_cursor_is_the_same_at_any_time(monkeypatch):
+    cursor = encode_cursor([QUEUE, "queued"])
+    monkeypatch.setattr("time.time", lambda: 1_900_000_000.0)
+    assert encode_cursor([QUEUE, "queued"]) == cursor
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_clients_with_weights_and_blocked_clients_are_paged(broker, readers, limit, rtq):
     rtq.clients["x"].limit(QUEUE, weight=3)

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from django.core import signing
+from django.core.signing import BadSignature, Signer
 
 from django_rtq.console.reading.details import QueueDetails
 from django_rtq.console.reading.selection import ALL_JOBS, LISTS, Selection
@@ -256,14 +256,15 @@ def list_sizes(details: Mapping[str, QueueDetails], lists: Iterable[List]) -> di
 
 
 def encode_cursor(cursor: Any) -> str:
-    """A cursor as text that may be part of a URL. It is signed: nobody else makes one."""
-    return signing.dumps(cursor, salt=_SALT, compress=True)
+    """A cursor as text that may be part of a URL. It is signed: nobody else makes one. Without the time, so that pages
+    stay as they are."""
+    return Signer(salt=_SALT).sign_object(cursor, compress=True)
 
 
 def decode_list(text: str) -> list[Any]:
     """The list in a cursor; [] for text that is none."""
     try:
-        items = signing.loads(text, salt=_SALT)
-    except signing.BadSignature:
+        items = Signer(salt=_SALT).unsign_object(text)
+    except BadSignature:
         return []
     return items if isinstance(items, list) else []
