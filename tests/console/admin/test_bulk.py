@@ -60,6 +60,14 @@ def test_selected_jobs_are_cancelled_after_a_question(broker, jobs, operator, re
     assert "1 job was cancelled." not in told
 
 
+def test_running_jobs_are_asked_to_stop(jobs, operator, readers):
+    html = text(operator.get(f"{BULK}cancel/", {"q": f"queue:{QUEUE} state:running"}))
+    assert "Cancel 1 running job?" in html
+    operator.post(f"{BULK}cancel/", hidden_fields(html))
+    assert readers.find(jobs.running.id).is_stopping
+    assert "1 job was asked to stop." in said(operator)
+
+
 def test_all_that_match_are_cancelled_and_later_ones_left_alone(broker, operator, readers):
     jobs = [queued_job(broker, client=client) for client in "aab"]
     html = text(operator.get(f"{BULK}cancel/", {"q": f"queue:{QUEUE} state:queued client:a"}))

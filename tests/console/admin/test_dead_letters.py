@@ -55,6 +55,12 @@ def test_one_form_names_a_thousand_at_most(broker, operator, readers, settings):
     assert readers.queues.get(QUEUE).dead == 200
 
 
+def test_a_sweep_that_comes_too_late_says_so(broker, operator):
+    operator.post(f"{BULK}requeue/", {"q": DEAD, "until_ms": LATER})
+    assert "no job matches any more" in said(operator)
+    assert not logged()
+
+
 def test_the_job_that_does_the_rest_tells_its_progress(broker, monkeypatch):
     dead_letters(broker, 5)
     told = []

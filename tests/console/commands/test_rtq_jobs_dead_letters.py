@@ -198,3 +198,5 @@ def test_letters_are_requeued_in_another_queue(broker, readers):
 
     assert [(readers.find(job_id).queue, readers.find(job_id).state) for job_id in jobs] == [("bulk", "queued")] * 3
     assert run("rtq_jobs", "requeue", "--all", "--to", "").code == 64
+    ran = run("rtq_jobs", "requeue", dead_job(broker).id, "--to", "bulkk")
+    assert (ran.code, ran.error) == (1, 'Queue bulkk is not one of the settings. Name it in RTQ["QUEUES"].')

@@ -66,6 +66,18 @@ def test_a_typo_pauses_nothing(broker, readers):
     assert readers.queues.get("default").paused_tasks == ()
 
 
+def test_one_of_the_queues_has_too_many(broker, rtq):
+    broker.register_queues(["default", "mail"])
+    for number in range(100):
+        rtq.tasks[f"task{number}"].pause("default")
+
+    result, again = (run("rtq_tasks", "pause", "*", TASK) for _ in range(2))
+
+    assert (result.code, again.code, again.out) == (1, 1, "")
+    assert result.out.startswith(f"Task {TASK} is paused in mail. ")
+    assert "In queue default, 100 tasks are paused already." in result.err
+
+
 @pytest.mark.parametrize("action", ["pause", "resume"])
 def test_names_that_are_not_utf8_are_refused(broker, action):
     broker.register_queues(["default"])

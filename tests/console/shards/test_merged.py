@@ -315,6 +315,21 @@ def test_selected_jobs_are_acted_on_in_their_shards(operator, three):  # noqa: F
     assert [readers_of(shard_place(shard)).queues.get("default").dead for shard in range(3)] == [1, 0, 0]
 
 
+def test_a_limit_of_a_queue_is_divided_among_the_shards(operator, three):  # noqa: F811
+    queued(0)
+    page = f"{RTQ}queue/default/limits/"
+
+    operator.post(page, {"max_running": "7", "rate": "30/s"}, headers=IN_ALL)
+
+    limits = [readers_of(shard_place(n)).clients.limits("default").limits for n in range(3)]
+    assert [(of["max_running"].value, of["rate"].value) for of in limits] == [(3, "30/3s"), (2, "30/3s"), (2, "30/3s")]
+    shown = operator.get(page).content.decode()
+    assert ('value="7"' in shown, 'value="30/s"' in shown) == (True, True)
+    answer = operator.post(page, {"max_running": "2"}, headers=IN_ALL)
+    assert "cannot be divided among 3 shards" in answer.content.decode()
+    assert readers_of(shard_place(0)).clients.limits("default").limits["max_running"].value == 3
+
+
 def test_the_rest_of_a_slow_action_is_done_by_a_job_in_each_shard(operator, three, monkeypatch):  # noqa: F811
     monkeypatch.setattr(bulk_pages, "STEP", 1)
     monkeypatch.setattr(bulk_pages, "REQUEST_SECONDS", -1.0)
