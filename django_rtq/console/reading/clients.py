@@ -493,6 +493,10 @@ class ClientReader:
                 self._kept = self.count()
             return self._kept
 
+    def forget(self) -> None:
+        """Count anew at the next all(): something was changed."""
+        self._kept = None
+
     def count(self, queues: Iterable[str] | None = None) -> AllClients:
         """The clients of some queues, or of all, as they are now."""
         started = time.monotonic()

@@ -102,6 +102,19 @@ def test_limits_of_a_client_are_changed(broker, readers, operator):
     assert [entry.object_id for entry in LogEntry.objects.all()] == ["bakery"] * 3
 
 
+@pytest.mark.parametrize("action", ["pause", "limits"])
+def test_a_list_that_is_kept_tells_what_was_changed(broker, operator, monkeypatch, action):
+    monkeypatch.setattr("django_rtq.console.reading.clients.FEW", 0)
+    queued_job(broker, client="bakery")
+    states = ["paused", "limited"]
+    before = [operator.get(LIST, {"state": state}).context["tables"] for state in states]
+
+    operator.post(f"{LIST}{action}/", {"client": "bakery", "queue": QUEUE, "max_running": "3"})
+
+    after = [bool(operator.get(LIST, {"state": state}).context["tables"]) for state in states]
+    assert (before, after) == ([[], []], [action == "pause", action == "limits"])
+
+
 @pytest.mark.parametrize(("path", "part"), [("limit-clients/", "default"), ("limits/", "limits")])
 def test_limits_of_a_queue_are_changed(broker, readers, operator, path, part):
     page = f"/admin/django_rtq/queue/{QUEUE}/"

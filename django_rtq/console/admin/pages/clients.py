@@ -13,9 +13,11 @@ from django_rtq.console.acting.verb import Target, Verb
 from django_rtq.console.admin import query_params
 from django_rtq.console.admin.forms import LimitsForm
 from django_rtq.console.admin.pages.page_admin import PageAdmin, Route, place_of
+from django_rtq.console.reading.readers import readers_of
 from django_rtq.console.render.html import buttons, tables
 from django_rtq.console.sanitize import clean_text
 from django_rtq.console.subjects.clients import CLIENTS, IN_QUEUES, OF_CLIENT, SHARES_NOTE, ClientRow
+from django_rtq.core.broker.task_backends import shard_places
 from django_rtq.core.conf.queue_options import CLIENT_LIMITS
 from django_rtq.core.tasks.calls import is_client_name
 
@@ -64,6 +66,14 @@ class ClientAdmin(PageAdmin):
 
     def home(self, target: Target) -> str:
         return self.url("client_change", query={"client": target.name})
+
+    def act_on(self, request: HttpRequest, verb: Verb, target: Target) -> HttpResponse:
+        try:
+            return super().act_on(request, verb, target)
+        finally:
+            if request.method == "POST":
+                for place in shard_places():
+                    readers_of(place).clients.forget()
 
     def form_of(self, request: HttpRequest, verb: Verb, target: Target) -> Form | None:
         if verb.name != "limits":
