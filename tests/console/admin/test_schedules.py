@@ -135,6 +135,7 @@ def test_they_are_switched_off_and_on(admin_client, broker, nightly):
     assert broker.schedules.read().rows["nightly"]["enabled"] is False
     assert "Schedule other: Enabled." in act(admin_client, "enable", nightly, other)
     assert {row["enabled"] for row in broker.schedules.read().rows.values()} == {True}
+    assert "Enabled." not in act(admin_client, "enable", other)  # it was already
     assert [entry.change_message for entry in LogEntry.objects.order_by("pk")] == ["Disabled.", *["Enabled."] * 2]
 
 

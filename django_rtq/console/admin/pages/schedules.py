@@ -177,12 +177,12 @@ class ScheduleAdmin(admin.ModelAdmin):
     @admin.action(permissions=["change"], description=gettext_lazy("Enable"))
     def enable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
         """Enable them from now on."""
-        self._each(request, rows, partial(Schedule.switch, on=True), _("Enabled."))
+        self._each(request, rows.filter(enabled=False), partial(Schedule.switch, on=True), _("Enabled."))
 
     @admin.action(permissions=["disable"], description=gettext_lazy("Disable"))
     def disable(self, request: HttpRequest, rows: QuerySet[Schedule]) -> None:
         """Disable them."""
-        self._each(request, rows, partial(Schedule.switch, on=False), _("Disabled."))
+        self._each(request, rows.filter(enabled=True), partial(Schedule.switch, on=False), _("Disabled."))
 
     def _each(
         self, request: HttpRequest, rows: QuerySet[Schedule], act: Callable[[Schedule], object], done: str
