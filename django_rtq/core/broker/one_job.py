@@ -24,6 +24,8 @@ from django_rtq.core.jobs.details import JobDetails, read_found
 from django_rtq.core.jobs.job import CancelAnswer, is_member, new_job_id
 from django_rtq.exceptions import BrokerUnavailable, JobNotFound, ResultTimeout, WrongState
 
+MAX_LOSSES = 2  # of connections, in a row: one to ask and one to wait, which a proxy or a failover ends
+
 
 class JobAccess:
     """What handles ask of a broker. Any thread may use it."""
@@ -173,26 +175,28 @@ def until_over(
 ) -> Generator[_Wait | Sequence[Command], Any, JobDetails]:
     """Wait until a job is succeeded, dead, cancelled, expired or forgotten.
 
-    Reconnects once when the connection is lost. Raises JobNotFound, BrokerError; ResultTimeout, which says where the
-    job is, and why it waits.
+    Goes on when connections are lost, MAX_LOSSES in a row. Raises JobNotFound, BrokerError; ResultTimeout, which says
+    where the job is, and why it waits.
     """
     check_id(job_id)
-    until, was_lost = None if timeout is None else time.monotonic() + timeout, False
+    until, losses = None if timeout is None else time.monotonic() + timeout, 0
     while True:
         query = SCRIPTS["find_job"].call(broker.keys.of(queue), (job_id,))
         left = MAX_WAIT_SECONDS if until is None else min(MAX_WAIT_SECONDS, until - time.monotonic())
         token = _token(broker, queue, job_id, int(left * 1000) + 1000 if left > 0 else 0)
-        status, reply = checked((yield [token.put, query]))
-        if status != b"over":
+        answer, reply = yield [token.put, query]
+        if answer == b"wait":
             if left <= 0:
                 break
-            came = yield _Wait(token, left)
-            if isinstance(came, BrokerUnavailable) and was_lost:
-                raise came
-            was_lost = isinstance(came, BrokerUnavailable)  # a proxy or a failover
-            if came is not True:
-                continue
-            (reply,) = checked((yield [query]))
+            answer = yield _Wait(token, left)
+            (reply,) = (yield [query]) if answer is True else (None,)
+        if isinstance(answer, BrokerUnavailable) and losses < MAX_LOSSES:
+            losses += 1
+            continue
+        checked([answer, reply])
+        losses = 0
+        if answer is False:
+            continue
         if details := read_found(job_id, queue, reply):
             return details
         queue = (yield from find(broker, job_id, None)).queue

@@ -224,13 +224,13 @@ def test_as_many_connections_as_wait_at_once(redis, broker, wait):
 def test_connections_that_the_server_has_closed_do_not_fail_the_next_wait(redis, broker, wait, monkeypatch, is_noticed):
     if not is_noticed:  # the end of a connection may arrive just after it was checked
         monkeypatch.setattr("django_rtq.core.broker.redis.speedups._is_open", lambda connection: True)
-    later, job = finished_job(broker), queued_job(broker)
+    later, job = queued_job(broker), queued_job(broker)
     threads = wait(job, 3)
     end(broker, "ack", job, *threads)
     for client in waiting_connections(redis):
         redis.client_kill_filter(_id=client["id"])
 
-    assert wait_for_end(broker, QUEUE, later.id, 5) is True
+    assert wait_for_end(broker, QUEUE, later.id, 0.1) is False
 
 
 @pytest.mark.parametrize("live", [queued_job, scheduled_job, retrying_job])
@@ -293,6 +293,23 @@ def test_a_connection_that_is_cut_is_made_anew(redis, broker, wait):
     end(broker, "ack", job, thread)
 
     assert thread.answer is True
+
+
+def test_connections_to_a_former_primary_do_not_end_a_wait(broker):
+    job = queued_job(broker)
+    steps, away = module.until_over(broker, job.id, QUEUE, 5), BrokerUnavailable("READONLY")
+    question = next(steps)
+
+    for _ in range(2):  # after a wait, or before the first one
+        assert steps.send([away, away])[1] == question[1]
+        assert isinstance(steps.send([b"wait", None]), module._Wait)
+        assert steps.send(away)[1] == question[1]
+        steps.send([b"wait", None])
+        assert steps.send(False)[1] == question[1]
+    steps.send([away, away])
+    steps.send([away, away])
+    with pytest.raises(BrokerUnavailable):
+        steps.send([away, away])
 
 
 def test_a_full_server_makes_a_wait_slower_and_does_not_end_it(monkeypatch, redis, broker):
