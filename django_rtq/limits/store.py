@@ -158,9 +158,7 @@ class SettingsKeeper:
         self.overruled = [
             queue
             for (queue, digest), stored in zip(self._digests.items(), stamps, strict=True)
-            if Stamp.read(stored) != Stamp(self._started_ms, digest, self._store.config.version or "")
-            and (stored or digest or is_start)
-            and not self._store.apply_settings(queue, self._started_ms, latest.decode())
+            if not self._keep(queue, digest, Stamp.read(stored), latest.decode(), is_start=is_start)
         ]
         for queue in self.overruled:
             if queue not in before:
@@ -169,6 +167,14 @@ class SettingsKeeper:
                     "settings started later or has the latest version of the project",
                     queue,
                 )  # fmt: skip
+
+    def _keep(self, queue: str, digest: str, stored: Stamp | None, latest: str, *, is_start: bool) -> bool:
+        own = Stamp(self._started_ms, digest, self._store.config.version or "")
+        if stored == own or (stored is None and not digest and not is_start):
+            return True
+        if stored is not None and not own.wins_over(stored, latest):
+            return stored.digest == digest  # most workers: they read no more with each heartbeat
+        return self._store.apply_settings(queue, self._started_ms, latest)
 
 
 def duties(broker: Broker, queues: Sequence[str]) -> list[Chore]:

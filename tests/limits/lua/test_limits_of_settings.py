@@ -105,6 +105,20 @@ def test_heartbeats_write_nothing_while_the_limits_are_there(redis, broker):
     assert redis.info("commandstats")["cmdstat_evalsha"]["calls"] == calls
 
 
+def test_heartbeats_of_workers_whose_settings_do_not_hold_read_only_what_all_do(redis, broker):
+    alike, other = started_worker(broker, max_running=2), started_worker(broker, max_running=1)
+    started_worker(broker, max_running=2)
+    redis.config_resetstat()
+
+    beat(broker, alike)
+    beat(broker, other)
+
+    reads = redis.info("commandstats")
+    assert "cmdstat_get" not in reads
+    assert reads["cmdstat_hgetall"]["calls"] == 2
+    assert (alike.overruled, other.overruled) == ([], [QUEUE])
+
+
 def test_a_heartbeat_stores_limits_that_are_gone(redis, broker, limits):
     worker = started_worker(broker, max_running=1)
     redis.flushdb()
