@@ -93,7 +93,13 @@ def _publishing(call: TaskCall) -> Iterator[Span]:
         span = stack.enter_context(sentry_sdk.start_span(op=OP.QUEUE_PUBLISH, name=call.task.name, origin=ORIGIN))
         span.set_data(SPANDATA.MESSAGING_SYSTEM, "redis")
         span.set_data(SPANDATA.MESSAGING_DESTINATION_NAME, call.task.queue)
-        call.headers |= dict(sentry_sdk.get_current_scope().iter_trace_propagation_headers())
+        # Scope.iter_trace_propagation_headers() has none outside of a transaction: each attempt would be a trace.
+        for name, value in (
+            (SENTRY_TRACE_HEADER_NAME, sentry_sdk.get_traceparent()),
+            (BAGGAGE_HEADER_NAME, sentry_sdk.get_baggage()),
+        ):
+            if value:
+                call.headers[name] = value
         yield span
 
 

@@ -96,6 +96,16 @@ def test_a_workflow_is_one_trace(sentry):
     assert event["tags"]["workflow"] == flow.id
 
 
+def test_attempts_and_workflows_that_no_request_began_are_one_trace_too(sentry):
+    with eager(retries=True, propagate=False):
+        mail.delay("bad")
+        with workflow("order") as flow:
+            flow.map(mail, ["good", "good"])
+
+    traces = [run["contexts"]["trace"]["trace_id"] for run in transactions(sentry)]
+    assert (len(traces), len(set(traces[:2])), len(set(traces[2:]))) == (4, 1, 1)
+
+
 def test_many_jobs_are_one_span(sentry):
     with eager(), sentry_sdk.start_transaction(name="a request"):
         mail.delay_many([(("a",), {}), (("b",), {})])
