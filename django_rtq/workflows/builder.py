@@ -324,7 +324,7 @@ class WorkflowBuilder(StepCollector):
         self.name = NAME.checked("The name of a workflow", name, ValueError)
         self.key = "" if key is None else NAME.checked("The key of a workflow", key, ValueError)
         one_of("block", "cancel", "go_on").checked("on_dead", on_dead, ValueError)
-        headers = HEADERS.checked("headers", headers, ValueError)
+        headers = HEADERS.checked(f"workflow {name}: headers", headers, ValueError)
         DATABASE.checked(f"workflow {name}: on_commit", on_commit, InvalidTask)
         owner = client_name(f"workflow {name}: client", client) if client is not None else ""
         has_shards = get_config().shards is not None

@@ -301,7 +301,7 @@ def test_it_has_one_block(redis, broker, error):
         (lambda: workflow("x" * 101), ValueError, "1 to 100 printable characters"),
         (lambda: workflow("a\nb"), ValueError, "1 to 100 printable characters"),
         (lambda: workflow("x", key=""), ValueError, "1 to 100 printable characters"),
-        (lambda: workflow("x", headers=5), ValueError, "headers is 5, but has to be a dictionary"),
+        (lambda: workflow("x", headers=5), ValueError, "workflow x: headers is 5, but has to be a dictionary"),
         (lambda: workflow("x", on_dead="stop"), ValueError, '"block", "cancel" or "go_on"'),
         (
             lambda: workflow("flow", on_commit="nodb"),

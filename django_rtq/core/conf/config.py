@@ -40,8 +40,9 @@ DEBUG_REDIS = "redis://localhost:6379/0"
 def _read_database(value: Any) -> Any:
     if value is None or isinstance(value, bool) or (isinstance(value, str) and value in settings.DATABASES):
         return value
-    hint = did_you_mean(str(value), settings.DATABASES, quoted=True)
-    raise ValueError(f"True, False, or the alias of a database in DATABASES{hint and '.'}{hint}")
+    known = f" It has: {', '.join(sorted(settings.DATABASES))}."
+    hint = did_you_mean(str(value), settings.DATABASES, otherwise=known, quoted=True)
+    raise ValueError(f"{DATABASE.says}.{hint}")
 
 
 def _read_level(value: object) -> int | None:
