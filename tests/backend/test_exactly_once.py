@@ -84,3 +84,10 @@ def test_a_value_that_is_not_json_is_not_committed(declare, heard):
     assert isinstance(job.error, TypeError)
     assert heard == [(RUNNING, False), (FAILED, False)]
     assert not CommittedJob.objects.exists()
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_call_without_a_job_runs_the_function_alone(declare, heard):
+    assert declare(return_a_lambda).call() is pay
+    assert heard == []
+    assert not CommittedJob.objects.exists()
