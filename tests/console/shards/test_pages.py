@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.contrib.messages import get_messages
 
 from django_rtq import rtq
 from django_rtq.console.acting.actions import act
@@ -70,6 +71,16 @@ def test_an_action_is_for_the_shard_of_its_page(operator, jobs):  # noqa: F811
 
     assert operator.post(f"{OVERVIEW}default/pause/", headers=IN_ALL).status_code == 302
     assert [is_paused(0), is_paused(1)] == [True, True]
+
+
+@pytest.mark.parametrize("headers", [{}, IN_1, IN_ALL])
+def test_an_action_on_one_job_is_for_its_shard(operator, jobs, servers, headers):  # noqa: F811
+    given = {"q": "queue:default state:queued", "id": jobs[0].id, "until_ms": 10**15}
+
+    with on_servers([servers[0].url, UNREACHABLE]):
+        answer = operator.post("/admin/django_rtq/job/bulk/cancel/", given, headers=headers)
+
+        assert [str(each) for each in get_messages(answer.wsgi_request)] == ["1 job was cancelled."]
 
 
 def figures(answer):

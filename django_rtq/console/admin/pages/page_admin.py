@@ -412,8 +412,11 @@ def in_shard(request: HttpRequest, view: Callable[[Place, int | None], HttpRespo
 
 def _own_id(request: HttpRequest) -> str:
     """The id of the job or workflow that a page is about, which is in one shard; "": it is about something else."""
-    found = request.resolver_match
-    is_of_one = found and (found.url_name or "").startswith(("django_rtq_workflow_", "django_rtq_job_"))
+    found, ids = request.resolver_match, query_params.get_ids(query_params.given(request))
+    name = (found and found.url_name) or ""
+    if name.startswith("django_rtq_job_bulk_"):
+        return ids[0] if len(ids) == 1 else ""
+    is_of_one = name.startswith(("django_rtq_workflow_", "django_rtq_job_"))
     return str(found.kwargs.get("name", "")) if found and is_of_one else ""
 
 
