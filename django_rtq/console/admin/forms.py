@@ -98,7 +98,7 @@ class CallForm(forms.Form):
 class EventForm(forms.Form):
     """The value of an event. The token lets it be sent once, however often the form is."""
 
-    event = forms.CharField(widget=forms.HiddenInput)
+    event = forms.CharField(widget=forms.HiddenInput, strip=False)
     token = forms.CharField(widget=forms.HiddenInput)
     value = forms.CharField(
         label=gettext_lazy("Value"),

@@ -55,6 +55,14 @@ def test_a_value_that_is_no_json_or_too_large_is_refused(broker, operator, value
     assert claim(broker, worker=WORKER) == []
 
 
+def test_spaces_in_the_name_of_an_event_are_kept(redis, broker, operator):
+    job = waiting_job(broker, waits_for="0 0 1  approved ")
+
+    operator.post(f"{PAGE}{job.id}/send/", {"event": " approved ", "token": "1", "value": "1"})
+
+    assert redis.hexists(broker.keys.of(QUEUE).steps + job.id.encode(), "event 1  approved ")
+
+
 def test_a_job_that_waits_for_another_event_by_now_gets_none(broker, operator):
     job = waiting_job(broker)
 
