@@ -12,6 +12,7 @@ from django.utils.translation import override
 from django_rtq import task
 from django_rtq.console.commands import rtq_jobs
 from django_rtq.console.log_lines import write_line
+from django_rtq.console.output import as_json
 from django_rtq.console.redaction import HIDDEN
 from django_rtq.core.jobs.details import JobDetails
 from django_rtq.core.jobs.job import JobState
@@ -25,6 +26,7 @@ from tests.support.jobs import (
     queued_job,
     retrying_job,
     scheduled_job,
+    settle,
 )
 
 
@@ -227,6 +229,15 @@ def test_show_prints_json_with_all_failures_and_the_result(broker):
     assert [(each["error_class"], each["version"]) for each in letter["failures"]] == [("shop.errors.OutOfOrder", "")]
     assert (done["id"], done["state"], done["failures"]) == (finished, "succeeded", [])
     assert (letter["args"], done["args"]) == ([], None)  # which were not kept
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_show_says_that_a_result_is_lost(broker, is_lost):
+    job = claimed_job(broker)
+    settle(broker, "ack", job, outcome=f'{{"state":"succeeded","is_lost":{as_json(is_lost)}}}')
+
+    assert ("Is result lost: true" in run("rtq_jobs", "show", job.id).out) is is_lost
+    assert run("rtq_jobs", "show", job.id, "--json").json[0]["is_result_lost"] is is_lost
 
 
 def test_show_prints_what_a_job_logged(broker):
