@@ -1,7 +1,4 @@
-"""The data of the overview: queues, workers and server. Takes the same time however many jobs there are.
-
-In some round trips, however many queues and workers there are.
-"""
+"""The data of the overview: queues, workers and server. Takes the same time however many jobs there are."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from django_rtq.console.reading.jobs.dead_letters import read_dead_letter
 from django_rtq.console.reading.metrics.reader import (
     Deploy,
     TaskHours,
-    read_deploys,
+    deploys_of,
 )
 from django_rtq.console.reading.metrics.task_failures import (
     LATELY,
@@ -31,12 +28,12 @@ from django_rtq.console.reading.metrics.task_failures import (
     read_task_failures,
 )
 from django_rtq.console.reading.metrics.time_series import Series, TimeSeriesReader, merge_series
-from django_rtq.console.reading.queues import ask, read_queue_details
+from django_rtq.console.reading.queues import asking, read_queue_details, together
 from django_rtq.console.server_info import ServerDetails, read_server
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QueueKeys, read_queue_names
 from django_rtq.core.broker.redis.client import as_dict, clock_ms
-from django_rtq.core.broker.redis.commands import Command, checked
+from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.broker.server_info import check_format, read_format
 from django_rtq.core.broker.task_backends import shard_of
@@ -124,14 +121,14 @@ class WorkflowStates:
     stuck: Sequence[BlockedWorkflow] = field(default=(), metadata=_LONGEST_FIRST)
 
 
-def read_workflow_states(broker: Broker) -> WorkflowStates:
-    """Those of all workflows. One round trip."""
+def workflow_states(broker: Broker) -> Steps[WorkflowStates]:
+    """Read those of all workflows. One round trip."""
     keys = broker.keys.of(broker.config.default_queue)
     key = keys.workflow_states
     commands: list[Command] = [("ZCOUNT", key, *scores_of(state)) for state in STATES]
     commands.append(("ZRANGEBYSCORE", key, *scores_of("blocked"), "WITHSCORES", "LIMIT", 0, MOST_STUCK))
     commands.append(("ZRANGE", keys.stuck_workflows, 0, MOST_STUCK - 1, "WITHSCORES"))
-    *counts, blocked, stuck = broker.redis.execute(commands, resend=True)
+    *counts, blocked, stuck = checked((yield commands))
     return WorkflowStates(
         counts=dict(zip(STATES, counts, strict=True)),
         blocked=_workflows_since(blocked, STATE_PLACE),
@@ -190,13 +187,24 @@ class OverviewReader:
         self._history: dict[tuple[int, int], tuple[float, list[str], list[Series]]] = {}
 
     def read(self) -> Overview:
-        """The overview in some round trips, however many queues and workers there are."""
-        names, server = self._read_server()
-        workers, slots = self.workers(names, with_usual=True), Counter[str]()
+        """The overview in two round trips, however many queues and workers there are. How long tasks usually run is
+        read once a minute, if a job runs."""
+        overview = self._redis.run(self._overview())
+        names = [row.details.name for row in overview.queues]
+        return replace(overview, workers=self._with_usual(overview.workers, names))
+
+    def _overview(self) -> Steps[Overview]:
+        (names, known), server = yield from together(self._names(), self._server())
+        workers, replies, hours, deploys, workflows = yield from together(
+            self._workers(names, known),
+            asking({name: self._commands(self._keys.of(name)) for name in names}),
+            self.series.last_hours(names, server.now_ms),
+            deploys_of(self._broker),
+            workflow_states(self._broker),
+        )
+        slots = Counter[str]()
         for worker in workers:
             slots.update(dict.fromkeys(worker.queues, worker.slots))
-        replies = ask(self._redis, {name: self._commands(self._keys.of(name)) for name in names})
-        hours = self.series.last_hours(names, server.now_ms)
         rows = [
             QueueRow(
                 details=read_queue_details(name, overview),
@@ -219,24 +227,29 @@ class OverviewReader:
             workers=workers,
             server=server,
             unscheduled=[name for name, ago in scheduled.items() if ago is None or ago > UNSCHEDULED],
-            deploys=read_deploys(self._broker),
-            workflows=read_workflow_states(self._broker),
+            deploys=deploys,
+            workflows=workflows,
         )
 
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """The workers of these queues and the jobs that they run. See Readers.workers()."""
-        commands: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1)]
-        every, every_worker, stored_format = self._redis.execute([*commands, read_format(self._keys)], resend=True)
-        check_format(stored_format, self._keys)
-        names = read_queue_names(every) if queues is None else list(queues)
-        script, arguments = SCRIPTS["list_running"], (MAX_RUNNING_SHOWN, _HEAD_BYTES)
-        notes = {worker.decode(): self._keys.worker(worker.decode()) for worker in every_worker}
-        calls: list[Command] = [script.call(self._keys.of(name), arguments) for name in names]
-        replies = ask(
-            self._redis, {"": calls, **{name: [("HGETALL", key), ("PTTL", key)] for name, key in notes.items()}}
-        )
-        workers = _read_workers(dict(zip(names, replies.pop(""), strict=True)), replies, self._shard)
+
+        def read() -> Steps[list[WorkerDetails]]:
+            names, known = yield from self._names()
+            return (yield from self._workers(names if queues is None else queues, known))
+
+        workers = self._redis.run(read())
+        names = sorted({queue for worker in workers for queue in worker.queues})
         return self._with_usual(workers, names) if with_usual else workers
+
+    def _workers(self, queues: Iterable[str], known: Iterable[bytes]) -> Steps[list[WorkerDetails]]:
+        names, script, arguments = list(queues), SCRIPTS["list_running"], (MAX_RUNNING_SHOWN, _HEAD_BYTES)
+        notes = {worker.decode(): self._keys.worker(worker.decode()) for worker in known}
+        calls: list[Command] = [script.call(self._keys.of(name), arguments) for name in names]
+        replies = yield from asking(
+            {"": calls, **{name: [("HGETALL", key), ("PTTL", key)] for name, key in notes.items()}}
+        )
+        return _read_workers(dict(zip(names, replies.pop(""), strict=True)), replies, self._shard)
 
     # -- for the pages of the admin
 
@@ -276,13 +289,19 @@ class OverviewReader:
 
     # -- inside
 
-    def _read_server(self) -> tuple[list[str], ServerDetails]:
-        """The names of all queues, and the server."""
-        commands: list[Command] = [("INFO",), ("SMEMBERS", self._keys.queues), ("TIME",), ("GET", self._keys.data_lost)]
-        info, *replies = self._redis.execute_each(commands, resend=True)
-        queues, time, lost = checked(replies)
+    def _names(self) -> Steps[tuple[list[str], list[bytes]]]:
+        """Read the names of all queues and workers."""
+        commands: list[Command] = [("SMEMBERS", self._keys.queues), ("ZRANGE", self._keys.workers, 0, -1)]
+        queues, workers, stored_format = checked((yield [*commands, read_format(self._keys)]))
+        check_format(stored_format, self._keys)
+        return read_queue_names(queues), workers
+
+    def _server(self) -> Steps[ServerDetails]:
+        commands: list[Command] = [("INFO",), ("TIME",), ("GET", self._keys.data_lost)]
+        info, *replies = yield commands
+        time, lost = checked(replies)
         server = read_server(b"" if isinstance(info, BrokerError) else info, clock_ms(time))
-        return read_queue_names(queues), self._with_refusals(replace(server, data_lost_ms=int(lost) if lost else None))
+        return self._with_refusals(replace(server, data_lost_ms=int(lost) if lost else None))
 
     @staticmethod
     def _commands(keys: QueueKeys) -> list[Command]:

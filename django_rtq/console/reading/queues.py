@@ -17,7 +17,7 @@ from django_rtq.console.reading.details import (
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import read_queue_names
 from django_rtq.core.broker.redis.client import RedisClient
-from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.limits.limit_kinds import limit_values
 
@@ -26,9 +26,30 @@ T = TypeVar("T")
 
 def ask(redis: RedisClient, wanted: Mapping[T, Sequence[Command]]) -> dict[T, list[Any]]:
     """The replies to the commands about each of these, in one round trip. Raises BrokerError."""
+    return redis.run(asking(wanted))
+
+
+def asking(wanted: Mapping[T, Sequence[Command]]) -> Steps[dict[T, list[Any]]]:
+    """The same as a part of an operation."""
     commands = [*chain.from_iterable(wanted.values())]
-    replies = iter(redis.execute(commands, resend=True) if commands else ())
+    replies = iter(checked((yield commands)) if commands else ())
     return {each: [*islice(replies, len(about))] for each, about in wanted.items()}
+
+
+def together(*parts: Steps[Any]) -> Steps[list[Any]]:
+    """What each of several parts returns, whose commands share round trips."""
+    ends: list[Any] = [None for _ in parts]
+    replies: dict[int, Any] = dict.fromkeys(range(len(parts)))
+    while replies:
+        asked: dict[int, Sequence[Command]] = {}
+        for number, reply in replies.items():
+            try:
+                asked[number] = parts[number].send(reply)
+            except StopIteration as end:
+                ends[number] = end.value
+        each = iter((yield [*chain.from_iterable(asked.values())]) if asked else ())
+        replies = {number: [*islice(each, len(commands))] for number, commands in asked.items()}
+    return ends
 
 
 class QueueReader:
@@ -43,11 +64,12 @@ class QueueReader:
 
     def details(self, names: Iterable[str] | None = None) -> list[QueueDetails]:
         """How many jobs these queues hold; all queues, if none is named."""
-        names = self.names() if names is None else list(names)
-        replies = self._redis.execute(
-            [SCRIPTS["queue_overview"].call(self._keys.of(n), ()) for n in names], resend=True
-        )
-        return [read_queue_details(name, reply) for name, reply in zip(names, replies, strict=True)]
+        return self._redis.run(self.details_of(self.names() if names is None else names))
+
+    def details_of(self, names: Iterable[str]) -> Steps[list[QueueDetails]]:
+        """The same as a part of an operation."""
+        replies = yield from asking({name: [SCRIPTS["queue_overview"].call(self._keys.of(name), ())] for name in names})
+        return [read_queue_details(name, reply) for name, (reply,) in replies.items()]
 
     def get(self, name: str) -> QueueDetails:
         """How many jobs one queue holds; all zero for a queue that was never used."""

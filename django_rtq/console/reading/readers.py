@@ -20,12 +20,12 @@ from django_rtq.console.reading.memory import MemoryReader
 from django_rtq.console.reading.metrics.reader import (
     Deploy,
     VersionRuns,
+    deploys_of,
     merged_versions,
-    read_deploys,
 )
 from django_rtq.console.reading.metrics.time_series import Series, merge_series
 from django_rtq.console.reading.overview import OverviewReader
-from django_rtq.console.reading.queues import QueueReader, read_queue_details
+from django_rtq.console.reading.queues import QueueReader, asking, read_queue_details, together
 from django_rtq.console.reading.selection import ALL_JOBS, Selection
 from django_rtq.console.reading.sweep import Sweeper
 from django_rtq.console.reading.task_details import TaskReader
@@ -123,15 +123,17 @@ class Readers:
         return JobWalk(self.broker, lists, filter, **options)
 
     def queue(self, name: str) -> WholeQueue:
-        """A queue, in two round trips, or three."""
-        keys = self._keys.of(name)
+        """A queue, in one round trip."""
+        keys, now_ms = self._keys.of(name), time.time_ns() // 1_000_000
         calls = [SCRIPTS["queue_overview"].call(keys, ()), SCRIPTS["task_history"].call(keys, (0, "", 0, 1))]
-        details, (_mark, _now, versions, *_lines) = self._redis.execute(calls, resend=True)
+        read = together(asking({name: calls}), self.overview.series.last_hours([name], now_ms), deploys_of(self.broker))
+        replies, (series,), deploys = self._redis.run(read)
+        details, (_mark, _now, versions, *_lines) = replies[name]
         return WholeQueue(
             details=read_queue_details(name, details),
-            series=self.overview.series.last_hours([name], time.time_ns() // 1_000_000)[0],
+            series=series,
             versions=VersionRuns.read_all(versions),
-            deploys=read_deploys(self.broker),
+            deploys=deploys,
         )
 
 

@@ -25,10 +25,10 @@ from django_rtq.console.reading.metrics.reader import (
     TaskHours,
     TaskMetrics,
     VersionRuns,
+    deploys_of,
     merged_versions,
-    read_deploys,
 )
-from django_rtq.console.reading.queues import QueueReader
+from django_rtq.console.reading.queues import QueueReader, asking, together
 from django_rtq.console.reading.selection import Selection
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.redis.commands import Packet
@@ -116,18 +116,20 @@ class TaskReader:
         queues, names = self._queues.names(), names_of(name)
         places, script = [(queue, task) for queue in queues for task in names], SCRIPTS["task_history"]
         calls = [script.call(self._keys.of(queue), (SHOWN_HOURS, task, 0, 1)) for queue, task in places]
-        (seconds, _), *histories = self._redis.execute([("TIME",), *calls], resend=True)
+        read = together(asking({"": [("TIME",), *calls]}), self._queues.details_of(queues), deploys_of(self._broker))
+        replies, details, deploys = self._redis.run(read)
+        (seconds, _), *histories = replies[""]
         past = self._past(name, places, [history[0] for history in histories])
         now_ms = max((history[1] for history in histories), default=int(seconds) * 1000)
         by_hour, present = _add_up(past, histories), now_ms // HOUR_MS
         shown = range(present - SHOWN_HOURS, present + 1)
-        in_queues, groups = self._jobs(names, self._queues.details(queues))
+        in_queues, groups = self._jobs(names, details)
         return TaskDetails(
             begins_at=clock_moment(shown[0] * HOUR_MS),
             hours=[TaskMetrics.of(by_hour.get(hour, {})) for hour in shown],
             total=TaskMetrics.of(sum_of_counts(by_hour.get(hour, {}) for hour in shown)),
             queues=in_queues,
-            deploys=read_deploys(self._broker),
+            deploys=deploys,
             versions=merged_versions(VersionRuns.read_all(history[2]) for history in histories),
             groups=merged_groups(groups),
         )

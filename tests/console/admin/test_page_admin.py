@@ -47,11 +47,11 @@ def test_every_page_has_its_title_as_heading_and_its_tables_have_captions(name, 
 def test_pages_ask_redis_a_fixed_number_of_times(name, jobs, operator, round_trips):
     operator.get(url_of(name, jobs))
     most = {"client_changelist": 3, "job_search": 4, "job_memory": 4, "deadletter_changelist": 4}
-    most |= {"queue_change": 4, "workflow_changelist": 3, "workflow_change": 3, "job_bulk_erase": 7}
+    most |= {"queue_change": 3, "workflow_changelist": 3, "workflow_change": 3, "job_bulk_erase": 7}
     # How long tasks usually run is read once a minute, if a job runs.
-    most |= {"job_changelist": 3, "queue_changelist": 8}
+    most |= {"job_changelist": 3, "queue_changelist": 4}
     # Where jobs can go is read as for the overview, unless that was read in the last second.
-    most |= {"registeredtask_changelist": 4, "registeredtask_change": 5, "job_requeue": 8, "job_bulk_requeue": 9}
+    most |= {"registeredtask_changelist": 4, "registeredtask_change": 4, "job_requeue": 3, "job_bulk_requeue": 5}
     assert len(round_trips) <= most.get(name, 2)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from django_rtq.console.reading.metrics.reader import read_deploys
+from django_rtq.console.reading.metrics.reader import deploys_of
 from tests.support.console_steps import report_version
 
 GONE_MS = 60_000
@@ -35,7 +35,7 @@ def later(redis, keys):
 def deploys(broker, monkeypatch):
     """The versions in the order in which they became the latest."""
     monkeypatch.setattr(broker, "config", replace(broker.config, version="1"))
-    return lambda: [deploy.version for deploy in read_deploys(broker)][::-1]
+    return lambda: [deploy.version for deploy in broker.redis.run(deploys_of(broker))][::-1]
 
 
 def test_the_first_report_of_a_version_is_a_deploy(redis, broker, report, deploys):
@@ -43,7 +43,7 @@ def test_the_first_report_of_a_version_is_a_deploy(redis, broker, report, deploy
     assert report("1.0", "1.0", "1.1 beta") == ["new", "known", "new"]
 
     assert deploys() == ["1.0", "1.1 beta"]
-    latest = read_deploys(broker)[0]
+    latest = broker.redis.run(deploys_of(broker))[0]
     assert before <= latest.at.timestamp() * 1000 <= redis.time()[0] * 1000 + 1000
 
 

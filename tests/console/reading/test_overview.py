@@ -53,7 +53,7 @@ def test_a_queue_that_no_scheduler_looks_after_is_named(redis, broker, readers):
 
 
 @pytest.mark.parametrize("queues", [1, 20])
-def test_it_takes_so_many_round_trips_however_much_there_is(redis, broker, readers, round_trips, queues):
+def test_it_takes_two_round_trips_however_much_there_is(redis, broker, readers, round_trips, queues):
     for number in range(queues):
         for _ in range(10):
             queued_job(broker, queue=f"queue-{number}")
@@ -61,9 +61,9 @@ def test_it_takes_so_many_round_trips_however_much_there_is(redis, broker, reade
     round_trips.clear()
 
     readers.overview.shared()
-    assert len(round_trips) == 6
+    assert len(round_trips) == 2
     readers.overview.history(1440, 20)
-    assert len(round_trips) == 7
+    assert len(round_trips) == 3
 
 
 @pytest.mark.parametrize("state", ["scheduled", "retrying", "dead", "finished"])

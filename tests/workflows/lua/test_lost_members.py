@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from django_rtq.console.reading.overview import read_workflow_states
+from django_rtq.console.reading.overview import workflow_states
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.workflows import workflow_store
 from tests.support.console_steps import requeue_elsewhere
@@ -33,7 +33,7 @@ def settle_as_old_worker(broker, state, *members, outcome=OUTCOME, keep_ms=60_00
 
 
 def stuck(broker):
-    return [flow.id for flow in read_workflow_states(broker).stuck]
+    return [flow.id for flow in broker.redis.run(workflow_states(broker)).stuck]
 
 
 @pytest.mark.parametrize("keep", [False, True])

@@ -23,7 +23,7 @@ from django_rtq.console.reading.queues import ask, packets
 from django_rtq.core.broker.broker import Broker
 from django_rtq.core.broker.keys import QueueKeys
 from django_rtq.core.broker.redis.client import as_dict
-from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
@@ -202,13 +202,11 @@ class Deploy:
     version: str
 
 
-def read_deploys(broker: Broker) -> list[Deploy]:
-    """Those of the last 31 days, 50 at most, the newest first; none without RTQ["VERSION"]."""
+def deploys_of(broker: Broker) -> Steps[list[Deploy]]:
+    """Read those of the last 31 days, 50 at most, the newest first; none without RTQ["VERSION"]."""
     if not broker.config.version:
         return []
-    stored = broker.redis.execute_one(
-        ("LRANGE", broker.keys.of(broker.config.default_queue).deploys, 0, -1), resend=True
-    )
+    (stored,) = checked((yield [("LRANGE", broker.keys.of(broker.config.default_queue).deploys, 0, -1)]))
     pairs = [entry.decode(errors="replace").partition(" ") for entry in stored]
     return [Deploy(at=clock_moment(int(at_ms)), version=version) for at_ms, _, version in pairs]
 

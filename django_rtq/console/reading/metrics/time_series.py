@@ -11,9 +11,9 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from django_rtq.console.reading.queues import ask
+from django_rtq.console.reading.queues import ask, asking
 from django_rtq.core.broker.broker import Broker
-from django_rtq.core.broker.redis.commands import Command
+from django_rtq.core.broker.redis.commands import Command, Steps, checked
 from django_rtq.core.broker.scripts import SCRIPTS
 from django_rtq.core.jobs.job import clock_moment
 
@@ -61,18 +61,18 @@ class TimeSeriesReader:
         self._redis, self._keys = broker.redis, broker.keys
         self._hours: dict[str, Series] = {}  # by queue
 
-    def last_hours(self, queues: Sequence[str], now_ms: int) -> list[Series]:
-        """The last hour of these queues by the minute. One round trip: asks for the minutes that are not known."""
+    def last_hours(self, queues: Sequence[str], now_ms: int) -> Steps[list[Series]]:
+        """Read the last hour of these queues by the minute. One round trip: asks for the minutes that are not known."""
         known, present = {queue: self._hours.get(queue) for queue in queues}, now_ms // 60_000
         # The last minute was not over then, and another may begin before the command arrives.
         minutes = {queue: min(HOUR, max(2, present - of.last + 2)) if of else HOUR for queue, of in known.items()}
-        replies = ask(self._redis, {queue: [self._call(queue, number, 1)] for queue, number in minutes.items()})
+        replies = yield from asking({queue: [self._call(queue, number, 1)] for queue, number in minutes.items()})
         for queue, reply in replies.items():
             series, before = _series(reply, 1), known[queue]
             if series.steps < HOUR:
                 joined = None if before is None else _joined(before, series)
                 # Or else the clock was put back, or it is another Redis: read it all.
-                series = joined or _series(self._redis.execute([self._call(queue, HOUR, 1)], resend=True), 1)
+                series = joined or _series(checked((yield [self._call(queue, HOUR, 1)])), 1)
             self._hours[queue] = series
         return [self._hours[queue] for queue in queues]
 
