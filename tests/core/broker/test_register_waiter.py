@@ -224,9 +224,10 @@ def test_as_many_connections_as_wait_at_once(redis, broker, wait):
 def test_connections_that_the_server_has_closed_do_not_fail_the_next_wait(redis, broker, wait, monkeypatch, is_noticed):
     if not is_noticed:  # the end of a connection may arrive just after it was checked
         monkeypatch.setattr("django_rtq.core.broker.redis.speedups._is_open", lambda connection: True)
-    later, job = queued_job(broker), queued_job(broker)
+    job = queued_job(broker)
     threads = wait(job, 3)
     end(broker, "ack", job, *threads)
+    later = queued_job(broker)
     for client in waiting_connections(redis):
         redis.client_kill_filter(_id=client["id"])
 
