@@ -176,4 +176,4 @@ def _why_failed(details: JobDetails) -> str:
     if not details.errors:
         return f"is {details.state}."
     error = f"is {details.state}. {': '.join(filter(None, details.newest_error))}"
-    return "\n\n".join(filter(None, (error, details.errors[-1].get("traceback"))))
+    return "\n\n".join(filter(None, (error, details.attempts[-1].traceback)))

@@ -215,6 +215,7 @@ FAILURE = json.dumps({"error_class": "ValueError", "error": "no", "traceback": "
     [
         ("bury", {}, "is dead. it broke"),
         ("bury", {"error": FAILURE}, "is dead. ValueError: no\n\nTraceback: here"),
+        ("bury", {"error": '{"error": "no", "traceback": 7}'}, "is dead. no\n\n7"),
         ("expire", {"outcome": '{"state":"expired"}'}, "is expired."),
     ],
 )
