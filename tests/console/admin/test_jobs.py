@@ -19,7 +19,7 @@ from tests.app import (
     secret_tasks,  # noqa: F401 - so that it is registered
 )
 from tests.console.admin.conftest import MAIL, body, logged, text
-from tests.console.admin.test_dead_letters import said
+from tests.console.admin.test_dead_letters import hidden_fields, said
 from tests.support.commands import run
 from tests.support.jobs import (
     QUEUE,
@@ -151,6 +151,17 @@ def test_actions_do_what_they_say_and_are_written_down(action, state, becomes, j
 def test_a_question_leads_back_to_pages_of_this_site_only(jobs, operator):
     html = text(operator.get(f"{BULK}discard/", {"id": jobs.dead.id, "next": "//elsewhere.example/"}))
     assert "elsewhere" not in html
+
+
+def test_who_does_not_discard_a_job_comes_back_to_its_page(jobs, operator):
+    page = f"{PAGE}{jobs.dead.id}/?queue={QUEUE}"
+    (question,) = re.findall(r'href="([^"]*/discard/[^"]*)"', text(operator.get(page)))
+
+    html = text(operator.get(question.replace("&amp;", "&")))
+
+    assert html.count(f'href="{page}"') == 2  # above, and beside the button
+    answer = operator.post(question.replace("&amp;", "&"), hidden_fields(html))
+    assert answer["Location"] == f"/admin/django_rtq/queue/{QUEUE}/?state=dead"
 
 
 @pytest.mark.parametrize(

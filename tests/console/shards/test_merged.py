@@ -502,7 +502,7 @@ def test_one_redis_has_no_part_in_it(operator, broker, round_trips):  # noqa: F8
 
     text = operator.get(QUEUE).content.decode()
 
-    assert len(round_trips) == 4
+    assert len(round_trips) == 3
     assert "Shard" not in text
     assert "silent" not in text
 

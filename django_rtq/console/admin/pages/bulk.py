@@ -77,12 +77,12 @@ class BulkPages(PageAdmin):
     # -- helpers
 
     def _ask(self, request: HttpRequest, sweep: Sweep) -> HttpResponse:
-        readers, back = place_of(request).readers, self._home(sweep)
+        readers, back, before = place_of(request).readers, self._home(sweep), ""
         selection = replace(sweep.selection, until_ms=None)
         sweep, words = replace(sweep, selection=selection), words_of(sweep)
         counts: Mapping[str, int] = {}
         if selection.ids:
-            back = query_params.get_next_url(request, back)
+            before = query_params.get_next_url(request, "")
             counted = Count(by_queue={"": len(selection.ids)}, until_ms=LATEST)
         else:
             counted = readers.sweeps.count(sweep)
@@ -105,7 +105,7 @@ class BulkPages(PageAdmin):
                 ("q", str(selection)),
                 ("until_ms", counted.until_ms),
                 *(("id", job_id) for job_id in selection.ids),
-                *([("next", back)] if selection.ids else []),
+                *([("next", before)] if before else []),
             ],
             "typed": _to_type(sweep),
             "verb": words.label,
@@ -113,7 +113,7 @@ class BulkPages(PageAdmin):
             "targets": requeue_targets(readers, _queue_of(sweep)) if sweep.verb == "requeue" else (),
             "target": sweep.target,
             "breadcrumbs": [{"url": self._home(sweep), "title": clean_text(self._entry(sweep).name, 40) or _("Jobs")}],
-            "back": back,
+            "back": before or back,
         }
         return self.render(request, "confirm.html", context, is_form=True)
 
@@ -148,8 +148,9 @@ class BulkPages(PageAdmin):
         served = dict.fromkeys(filter(None, [sweep.target, *(job.queue_name for job in jobs)]))
         for why in chain.from_iterable(waiting_texts(place_of(request).readers, queue) for queue in served):
             messages.warning(request, why)
-        is_over = _is_of_dead(sweep) and result.is_complete and not ids
-        back = self.url("deadletter_changelist") if is_over and sweep.selection.states else self._home(sweep)
+        back = self._home(sweep, is_over=True)
+        if _is_of_dead(sweep) and sweep.selection.states and result.is_complete and not ids:
+            back = self.url("deadletter_changelist")
         return HttpResponseRedirect(query_params.get_next_url(request, back))
 
     def _entry(self, sweep: Sweep) -> AdminEntry:
@@ -165,10 +166,10 @@ class BulkPages(PageAdmin):
             return models.RegisteredTask(name=wanted.task.removeprefix("=")[:255])
         return (models.DeadLetter if _is_of_dead(sweep) else models.Queue)(name=_queue_of(sweep))
 
-    def _home(self, sweep: Sweep) -> str:
-        """The page of that: a list with the same filter."""
+    def _home(self, sweep: Sweep, *, is_over: bool = False) -> str:
+        """The page of that: a list with the same filter. `is_over`: there is no page of a job that was discarded."""
         entry, selection = self._entry(sweep), sweep.selection
-        if isinstance(entry, models.Job) and sweep.verb != "discard":
+        if isinstance(entry, models.Job) and not (is_over and sweep.verb == "discard"):
             return self.url("job_change", entry.name, query={"queue": sweep.target or _queue_of(sweep)})
         if isinstance(entry, models.Client):
             return self.url("client_change", query={"client": entry.name})
