@@ -125,7 +125,8 @@ def _fails_since(row: QueueRow, task: str) -> tuple[datetime | None, bool]:
     """Since when a task fails, and whether that may be longer. Not known if other tasks of its queue fail, too."""
     if row.task_failures[task].in_a_row:
         return row.task_failures[task].since, False
-    if row.task_failures[task].hours.failed < MOST_FAILURES * row.series.total("failed"):
+    of_all = sum(failures.hours.failed for failures in row.task_failures.values())
+    if row.task_failures[task].hours.failed < MOST_FAILURES * max(of_all, row.series.total("failed")):
         return None, False
     well_below = WELL * incident_options().failure_rate
     steps = zip(row.series.of("failed"), row.series.of("succeeded"), strict=True)
