@@ -40,6 +40,8 @@ STEP_MARK = ":"  # between the id of a job and what tells its steps apart, in th
 
 def database_option(owner: str, value: object, func: Callable[..., Any]) -> str:
     """The database of a task with exactly_once; "" without it. Raises InvalidTask."""
+    if value is None:  # which other options take for their default
+        raise InvalidTask(f"{owner}: exactly_once is None, but has to be {DATABASE.says}.")
     named = DATABASE.checked(f"{owner}: exactly_once", value, InvalidTask)
     if not named:
         return ""

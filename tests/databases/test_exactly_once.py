@@ -52,7 +52,7 @@ def test_it_is_a_flag_or_an_alias(no_tasks, value):
     [
         *(
             (pay, value, "pay: exactly_once is .* True, False, or the alias of a database in DATABASES")
-            for value in (1, [])
+            for value in (1, [], None)
         ),
         (pay, "othr", "pay: exactly_once is 'othr', but has to be True, False, or the alias .* It has: default"),
         (apay, True, "apay: exactly_once runs the function in a transaction, and Django has none"),
