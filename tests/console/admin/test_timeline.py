@@ -5,6 +5,7 @@ from datetime import datetime, timedelta, timezone
 from html import unescape
 
 import pytest
+from django.utils import translation
 
 from django_rtq.console.admin.pages.jobs import timeline
 from django_rtq.core.jobs.details import JobDetails
@@ -83,6 +84,12 @@ def test_the_newest_is_told_first(state, fields, told):
     job = JobDetails(id="j", queue="q", state=JobState(state), **{"made_at": MADE, **fields})
     found = [" · ".join([event.title, *event.parts]) for event in timeline(job, "ada")]
     assert found == told[::-1]
+
+
+def test_a_version_has_the_colon_of_the_language():
+    job = JobDetails(id="x", queue=QUEUE, state=JobState.SUCCEEDED, finished_at=at(1), attempt=1, version="v44")
+    with translation.override("zh-hans"):
+        assert timeline(job, "")[0].parts[-1] == "版本\uff1av44"
 
 
 @pytest.mark.parametrize("query", ["", f"queue:{QUEUE} state:dead", f"task:={MAIL}", "client:bakery"])

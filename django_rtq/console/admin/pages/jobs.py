@@ -215,11 +215,12 @@ def _times(
 ) -> list[str]:
     """How long a run waited and took, and which worker had it, of which version."""
     waited = (start - ready).total_seconds() if start and ready else 0
+    version = _("%(what)s: %(text)s") % {"what": _("Version"), "text": clean_text(run.version, 100)}
     return [
         *([_("waited %(duration)s") % {"duration": format_duration(waited)}] if waited > 0 else ()),
         *([_("ran %(duration)s") % {"duration": format_duration(seconds)}] if seconds else ()),
         *([clean_text(run.worker, 60)] if run.worker else ()),
-        *([f"{_('Version')}: {clean_text(run.version, 100)}"] if run.version else ()),
+        *([version] if run.version else ()),
     ]
 
 
