@@ -33,7 +33,7 @@ from django_rtq.console.histogram import upper_bound
 from django_rtq.console.incidents import Incident, look
 from django_rtq.console.merging import grouped, sum_of_counts
 from django_rtq.console.reading.details import WorkerDetails
-from django_rtq.console.reading.metrics.reader import Totals
+from django_rtq.console.reading.metrics.reader import HOUR_MS, Totals
 from django_rtq.console.reading.overview import Overview
 from django_rtq.console.reading.readers import Readers, readers_of
 from django_rtq.console.shards import AllShards
@@ -109,8 +109,9 @@ def _read(readers: Readers) -> Iterator[Metric]:
     It adds past counters to the totals in Redis, so that later scrapes, also of other processes, go on from there.
     """
     seen = look(readers)
-    queues, hour = [row.details.name for row in seen.overview.queues], int(seen.overview.now.timestamp()) // 3600
-    return metrics_of(seen.overview, seen.incidents, Totals.read_all(readers.broker, queues, hour))
+    overview = seen.overview  # whose `now` may be ahead of the server, by the clock of one queue
+    queues, hour = [row.details.name for row in overview.queues], overview.server.now_ms // HOUR_MS
+    return metrics_of(overview, seen.incidents, Totals.read_all(readers.broker, queues, hour))
 
 
 def metrics_of(overview: Overview, incidents: Iterable[Incident], totals: Mapping[str, Totals]) -> Iterator[Metric]:

@@ -88,6 +88,14 @@ def test_counters_go_on_when_the_minute_and_the_hour_are_over(redis, broker, scr
         assert found.value("rtq_task_runs_crashed_total", queue=QUEUE, task="ship") == 2
 
 
+def test_a_queue_whose_clock_goes_on_after_it_was_put_back_hides_no_runs_of_others(redis, broker, scrape):
+    tell(broker, "done ship", 3)
+    broker.register_queues(["other"])
+    redis.hset(broker.keys.of("other").clock, "high", redis.time()[0] * 1000 + 3_590_000)
+
+    assert scrape().value("rtq_task_runs_succeeded_total", queue=QUEUE, task="ship") == 3
+
+
 def test_a_histogram_has_the_runs_below_each_bound(broker, scrape):
     queued_job(broker)
     runs = {0.0: 1, 0.0004: 2, 0.3: 4, 0.5: 8, 3.0: 16, 1e6: 32}
