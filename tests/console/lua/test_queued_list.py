@@ -126,7 +126,7 @@ def test_a_filter_looks_at_all_but_says_so_when_it_stops(readers):
     assert (rest.searched, rest.is_complete, rest.next_cursor) == (4, True, "")
 
 
-NO_CURSORS = ["x", "W10", "bnVsbA", "é", encode_cursor([QUEUE, "queued"])[:-1], encode_cursor(1)]
+NO_CURSORS = ["x", "W10", "bnVsbA", "é", "x:\ud800", encode_cursor([QUEUE, "queued"])[:-1], encode_cursor(1)]
 
 
 @pytest.mark.parametrize("cursor", NO_CURSORS, ids=range(len(NO_CURSORS)))  # signatures depend on the time

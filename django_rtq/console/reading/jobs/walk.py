@@ -265,6 +265,6 @@ def decode_list(text: str) -> list[Any]:
     """The list in a cursor; [] for text that is none."""
     try:
         items = Signer(salt=_SALT).unsign_object(text)
-    except BadSignature:
+    except (BadSignature, UnicodeError):  # which arguments of commands may raise
         return []
     return items if isinstance(items, list) else []
