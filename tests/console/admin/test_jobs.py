@@ -153,6 +153,13 @@ def test_a_question_leads_back_to_pages_of_this_site_only(jobs, operator):
     assert "elsewhere" not in html
 
 
+@pytest.mark.parametrize("verb", ["discard", "requeue"])
+def test_the_question_about_one_job_names_its_task(jobs, operator, verb):
+    given = {"q": f"queue:{QUEUE} state:dead", "id": jobs.dead.id}
+    assert f"<dt>Task</dt><dd>{MAIL}</dd>" in text(operator.get(f"{BULK}{verb}/", given))
+    assert operator.get(f"{BULK}{verb}/", {**given, "id": "gone"}).status_code == 404
+
+
 def test_who_does_not_discard_a_job_comes_back_to_its_page(jobs, operator):
     page = f"{PAGE}{jobs.dead.id}/?queue={QUEUE}"
     (question,) = re.findall(r'href="([^"]*/discard/[^"]*)"', text(operator.get(page)))

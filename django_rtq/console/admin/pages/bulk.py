@@ -81,6 +81,7 @@ class BulkPages(PageAdmin):
         selection = replace(sweep.selection, until_ms=None)
         sweep, words = replace(sweep, selection=selection), words_of(sweep)
         counts: Mapping[str, int] = {}
+        job = readers.find(selection.ids[0], _queue_of(sweep) or None) if len(selection.ids) == 1 else None
         if selection.ids:
             before = query_params.get_next_url(request, "")
             counted = Count(by_queue={"": len(selection.ids)}, until_ms=LATEST)
@@ -97,6 +98,7 @@ class BulkPages(PageAdmin):
             "question": question(sweep, counted),
             "consequence": f"{words.consequence} {_hint(sweep)}".strip(),
             "facts": [
+                *([(_("Task"), clean_text(job.task, 300))] if job else []),
                 *_facts(sweep, moment(counted.until_ms)),
                 *((name, number_text(number, is_cut=name in counted.cut)) for name, number in counts.items()),
                 *([(_("Workflows"), format_number(counted.workflows))] if counted.workflows else []),
