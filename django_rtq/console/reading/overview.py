@@ -234,12 +234,11 @@ class OverviewReader:
     def workers(self, queues: Iterable[str] | None = None, *, with_usual: bool = False) -> list[WorkerDetails]:
         """The workers of these queues and the jobs that they run. See Readers.workers()."""
 
-        def read() -> Steps[list[WorkerDetails]]:
+        def read() -> Steps[tuple[list[str], list[WorkerDetails]]]:
             names, known = yield from self._names()
-            return (yield from self._workers(names if queues is None else queues, known))
+            return names, (yield from self._workers(names if queues is None else queues, known))
 
-        workers = self._redis.run(read())
-        names = sorted({queue for worker in workers for queue in worker.queues})
+        names, workers = self._redis.run(read())
         return self._with_usual(workers, names) if with_usual else workers
 
     def _workers(self, queues: Iterable[str], known: Iterable[bytes]) -> Steps[list[WorkerDetails]]:

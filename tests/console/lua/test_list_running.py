@@ -84,7 +84,8 @@ def test_of_very_many_jobs_only_some_are_told(redis, broker, readers, monkeypatc
 
 def test_it_is_told_how_long_a_task_usually_runs(broker, readers):
     claimed_job(broker, body='{"task":"ship"}')
-    broker.settle(WORKER, QUEUE, Settlement(metrics=[(0, 0, 1, f"r{bucket_of(2.0)} ship", 100)]))
+    broker.register_queues(["other"])  # which no worker serves now
+    broker.settle(WORKER, "other", Settlement(metrics=[(0, 0, 1, f"r{bucket_of(2.0)} ship", 100)]))
 
     for (worker,) in (readers.workers(with_usual=True), readers.overview.read().workers):
         assert worker.running[0].usual_seconds == pytest.approx(2, rel=0.13)
