@@ -117,6 +117,17 @@ def test_a_queue_is_tended_when_nobody_has_for_long_or_a_lease_ends(redis, broke
     assert not is_tended or after["tended"] == after["contact"] == after["promoted"] == str(now)
 
 
+def test_a_lease_is_renewed_whoever_tends(redis, broker, now):
+    let_tend(redis, broker, now)
+    redis.zadd(broker.keys.of(QUEUE).workers, {WORKER: 1, "other": 2})
+
+    for names, unknown in (([WORKER], set()), ([WORKER, "nobody"], {"nobody"}), ([WORKER], set())):
+        stand_still(redis, broker, now)
+        assert renew(broker, [QUEUE], names, pause_ms=1000) == (None, unknown)
+
+    assert snapshot(redis)["workers"] == {WORKER: now + LEASE_SECONDS * 1000, "other": 2}
+
+
 def test_the_end_of_the_first_lease_is_noted(redis, broker, now):
     redis.zadd(broker.keys.of(QUEUE).workers, {WORKER: now + 4711, "other": now + 4712})
     entry(broker)

@@ -13,6 +13,17 @@ def note(broker, *jobs, worker=WORKER):
     assert broker.redis.execute_one(call) == []
 
 
+def test_of_jobs_of_others_nothing_is_noted(redis, broker, rtq):
+    rtq.queues[QUEUE].limit(fair_by="seconds")
+    job = claimed_job(broker, client="x")
+    before = snapshot(redis)
+
+    note(broker, job.id, "12.5", worker="w2")
+    note(broker, "nobody", "12.5")
+
+    assert snapshot(redis) == before
+
+
 def test_of_jobs_that_were_claimed_without_limits_nothing_is_noted(redis, broker):
     job = claimed_job(broker, client="x")
     before = snapshot(redis)
