@@ -264,7 +264,7 @@ def encode_cursor(cursor: Any) -> str:
 def decode_list(text: str) -> list[Any]:
     """The list in a cursor; [] for text that is none."""
     try:
-        items = Signer(salt=_SALT).unsign_object(text)
+        items = Signer(salt=_SALT).unsign_object(text) if text else []
     except (BadSignature, UnicodeError):  # which arguments of commands may raise
         return []
     return items if isinstance(items, list) else []
