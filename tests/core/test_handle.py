@@ -9,6 +9,8 @@ from django.test import override_settings
 
 from django_rtq import JobHandle, JobState, task
 from django_rtq.core.broker.one_job import JobAccess
+from django_rtq.core.broker.redis.client import RedisClient
+from django_rtq.core.broker.redis.commands import name_of
 from django_rtq.exceptions import BrokerUnavailable, JobFailed, JobNotFound, ResultTimeout, WrongState
 from tests.support.apps import needs, readers_of
 from tests.support.jobs import QUEUE, claim, let_fall_due, settle, settlement
@@ -34,6 +36,23 @@ def finished(broker, **details):
     handle = add.delay(1)
     run(broker, handle, **details)
     return handle
+
+
+def test_a_job_may_end_while_the_server_is_told_scripts(redis, broker, monkeypatch):
+    handle = add.delay(1)
+    claim(broker)
+    redis.script_flush()
+    handle.refresh()  # one of two scripts is known again
+    exchange = RedisClient._exchange
+
+    def ends(self, commands, **options):
+        if name_of(commands[0]).startswith("SCRIPT"):
+            monkeypatch.undo()
+            settle(broker, "ack", handle, worker="w2", outcome=outcome(3))
+        return exchange(self, commands, **options)
+
+    monkeypatch.setattr(RedisClient, "_exchange", ends)
+    assert handle.get(PATIENCE) == 3
 
 
 def test_a_handle_knows_the_state_through_a_whole_life(broker, readers):

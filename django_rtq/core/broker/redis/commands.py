@@ -49,8 +49,8 @@ def name_of(command: Command) -> str:
     return f"EVALSHA {script_of(command).name}" if name == "EVALSHA" else name
 
 
-#: Of the same packet, these are about what those before them have done.
-_DEPENDENT = ("WAIT", "EVALSHA advance_workflow")
+#: Of the same packet, these are about what those before them have done or seen.
+_DEPENDENT = ("WAIT", "EVALSHA advance_workflow", "EVALSHA find_job")
 
 
 def with_dependent(again: Sequence[int], commands: Sequence[Command]) -> list[int]:
