@@ -363,6 +363,7 @@ ACTIONS = {
         done=_("All workers were asked to start new jobs again."),
         log=_("Asked to start new jobs again."),
         applies=lambda workers: any(worker.is_quiet and not worker.is_lost for worker in workers),
+        page=lambda workers, url, here: url("worker_wake_all"),
     ),
     "purge_queue": of_all_jobs(
         "purge",

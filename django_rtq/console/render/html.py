@@ -244,7 +244,7 @@ def _menu(actions: str) -> str:
 def buttons(sheet: Sheet[Any], row: Any, viewer: Viewer, actions: Sequence[Verb] = ()) -> str:
     """What can be done with a row: in its menu, or on its own page, where that may be something else."""
     shown = (verb for verb in actions or sheet.actions if viewer.may(verb.permission) and verb.applies(row))
-    return mark_safe(" ".join(button(verb, _address(sheet, row, verb, viewer)) for verb in shown))
+    return mark_safe(" ".join(_button(verb, _address(sheet, row, verb, viewer)) for verb in shown))
 
 
 def _address(sheet: Sheet[Row], row: Row, verb: Verb, viewer: Viewer) -> str:
@@ -255,11 +255,11 @@ def _address(sheet: Sheet[Row], row: Row, verb: Verb, viewer: Viewer) -> str:
     return viewer.url(f"{sheet.model}_{verb.name}", *path, query=query)
 
 
-def button(verb: Verb, address: str) -> SafeString:
+def _button(verb: Verb, address: str) -> str:
     """The button of an action, which sends the form of the page, or the link to the page that asks before."""
     address, label = escape(address), escape(str(verb.label))
     if verb.question:
         css = "" if verb.is_harmless else " rtq-danger"
-        return mark_safe(f'<a class="rtq-button{css}" href="{address}">{label} …</a>')
+        return f'<a class="rtq-button{css}" href="{address}">{label} …</a>'
     css = ' class="rtq-main"' if verb.is_harmless else ""
-    return mark_safe(f'<button form="rtq-act" formaction="{address}"{css}>{label}</button>')
+    return f'<button form="rtq-act" formaction="{address}"{css}>{label}</button>'

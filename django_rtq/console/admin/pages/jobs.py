@@ -29,7 +29,7 @@ from django_rtq.console.reading.members import step_of
 from django_rtq.console.reading.selection import Selection
 from django_rtq.console.redaction import redacted
 from django_rtq.console.render.column import PageUrl
-from django_rtq.console.render.html import button, buttons, cell_html
+from django_rtq.console.render.html import buttons, cell_html
 from django_rtq.console.sanitize import clean_text, named_arguments
 from django_rtq.console.subjects.jobs import GROUPS, JOBS, OUTBOX, RUNNING, written_text
 from django_rtq.console.subjects.queues import MEMORY
@@ -144,12 +144,11 @@ class WorkerAdmin(PageAdmin):
     sheet = WORKERS
 
     def routes(self) -> list[Route]:
-        return [*self.action_routes("", [ACTIONS["wake_workers"]]), *super().routes()]
+        wake = ACTIONS["wake_workers"]
+        return [*super().routes(), Route("wake-all/", wake.name, partial(self.act, verb=wake), wake.permission, "POST")]
 
     def list_context(self, request: HttpRequest, rows: Any) -> Mapping[str, Any]:
-        wake, may = ACTIONS["wake_workers"], request.user.has_perm
-        is_shown = may(wake.permission) and wake.applies(rows)
-        return {"buttons": button(wake, self.url("worker_wake_all")) if is_shown else ""}
+        return {"buttons": buttons(WORKERS, rows, self.viewer(request), [ACTIONS["wake_workers"]])}
 
     def target(self, request: HttpRequest, name: str) -> Target:
         return super().target(request, name or "*")
